@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import resource
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,10 @@ async def inspect(request: Message, context: Context) -> Body:
     subject = SUBJECTS.get(request.subject)
     if subject is None:
         return {"error_code": ErrorCode.INVALID_REQUEST, "document": json.dumps(list(SUBJECTS))}
-    return {"error_code": ErrorCode.NONE, "document": json.dumps(subject(context.parts))}
+    document = subject(context.parts)
+    if isinstance(document, Coroutine):
+        document = await document
+    return {"error_code": ErrorCode.NONE, "document": json.dumps(document)}
 
 
 def about_broker(parts: Parts) -> dict[str, Any]:
@@ -58,6 +61,7 @@ def about_broker(parts: Parts) -> dict[str, Any]:
         "incarnation": parts.incarnation,
         "topics": len(parts.hosted.topics),
         "partitions": len(partitions),
+        **parts.leadership.about(),
         **about_catalogue(parts),
         "stopped_partitions": [str(each.name) for each in partitions if each.failure is not None],
         "kept_topics": len(kept),
@@ -162,6 +166,11 @@ def joint_groups(parts: Parts) -> list[dict[str, Any]]:
     ]
 
 
+async def replicas(parts: Parts) -> dict[str, Any] | None:
+    """The replica set that this broker leads; null if it leads by itself."""
+    return await parts.leadership.replicas()
+
+
 def name_of(participant: TopicIdPartition, partitions: Mapping[TopicIdPartition, Partition]) -> str:
     """A participant's name, or its id if its topic is deleted."""
     return str(partitions[participant].name) if participant in partitions else f"{participant} (deleted)"
@@ -182,6 +191,7 @@ SUBJECTS: dict[str, Callable[[Parts], Any]] = {
     "transactions": transactions,
     "tables": tables,
     "joint_groups": joint_groups,
+    "replicas": replicas,
 }
 
 

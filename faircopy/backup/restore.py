@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
+from faircopy.arbiter.directory_note import NOTE_NAME
 from faircopy.backup.copying import Advance, checksum_of_file, copy_file
 from faircopy.backup.make import backups_in
 from faircopy.backup.manifest import FILE, BadBackup, Manifest
@@ -85,5 +86,6 @@ async def part_from_the_original(state: Path) -> None:
         await skip_epochs(notes)
         await forget_boot(notes)
         await forget_last_end(notes)
+        await notes.write({NOTE_NAME: None})  # the set's own directory is another one
     finally:
         store.close()

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised
+from faircopy.arbiter.record import Grade
 from faircopy.broker.environment import Environment
+from faircopy.broker.leadership import grade_of, leadership_of, locked_directory, survival_of
 from faircopy.broker.open_files import limit_open_files
 from faircopy.catalogue.dynamic_settings import DynamicSettings
-from faircopy.catalogue.founding import cluster_id, found, is_founded, shape_of, without_catalogue
+from faircopy.catalogue.founding import cluster_id, ensure_new, found, is_founded, shape_of
 from faircopy.catalogue.journal import CatalogueJournal
 from faircopy.catalogue.producer_ids import ProducerIds, skip_ids
 from faircopy.catalogue.topics import Topics
@@ -38,11 +41,12 @@ from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.recent import RecentDrafts
 from faircopy.loop.background import repeat
 from faircopy.loop.stall_watch import StallWatch
-from faircopy.net.listeners import bind_all, parse_listeners
+from faircopy.net.listeners import Listener, bind_all, parse_listeners
 from faircopy.net.server import Server
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.name import PartitionName
 from faircopy.partition.opening import PartitionResources
+from faircopy.publish.client import Publisher
 from faircopy.serving.dispatch import Dispatcher
 from faircopy.serving.large_requests import LargeRequests
 from faircopy.serving.route import HotRoute, Route
@@ -53,9 +57,8 @@ from faircopy.shard.shard import Resources
 from faircopy.shard.shards import Shards
 from faircopy.storage.clock import SteadyClock
 from faircopy.storage.copied import is_copied, note_parted
-from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.descriptors import DESCRIPTORS
-from faircopy.storage.epochs import incarnation, raise_incarnation
+from faircopy.storage.epochs import incarnation
 from faircopy.storage.expiry import FirstCheck
 from faircopy.storage.failures import WriteFailure
 from faircopy.storage.last_end import LastEnd, last_end, note_clean_end, note_running
@@ -70,16 +73,14 @@ from faircopy.transactions.survival import Survival
 
 log = logging.getLogger(__name__)
 
+Bind = Callable[[], list[tuple[Listener, socket.socket]]]
+
 STEADY_NOTE_INTERVAL_MS = 60_000
 FORGET_INTERVAL_MS = 60_000
 FORGET_GONE_INTERVAL_MS = 5_000
 SPACE_CHECK_INTERVAL_MS = 250
 EX_SOFTWARE = 70
 TIME_SEARCHES_AT_ONCE = 2  # they may take long, and the other disk threads must be free for commits
-
-
-class LostState(FaircopyError):
-    """The state store or the catalogue of a data directory is gone."""
 
 
 class Broker:
@@ -94,40 +95,52 @@ class Broker:
     routes: ClassVar[Mapping[int, Route | HotRoute]] = ROUTES
 
     def __init__(
-        self, settings: Settings, environment: Environment | None = None, *, repairs: bool = False
+        self,
+        settings: Settings,
+        environment: Environment | None = None,
+        *,
+        repairs: bool = False,
+        makes_set: bool = False,
     ) -> None:
-        """With `repairs`, entries of journals that do not fold are passed over, once and for all."""
+        """With `repairs`, entries of journals that do not fold are passed over, once and for all. With
+        `makes_set`, the broker may be the first of a replica set, and make it. Raises BadSetting.
+        """
         self._passed_over: list[DamagedJournal] | None = [] if repairs else None
         self.settings = dataclasses.replace(settings)
         self.dynamic_settings = DynamicSettings(self.settings)
         self.environment = environment or Environment()
         self.loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[BaseException] = self.loop.create_future()
+        self.leadership = leadership_of(self.settings, self.environment, makes_set=makes_set)
+        self._bound: list[tuple[Listener, socket.socket]] = []
+        self._publisher: Publisher | None = None
         self._background: list[asyncio.Task[None]] = []
-        self._last_end = LastEnd(is_clean=False, is_same_boot=False, is_synced=False)
         self._first_retention = FirstCheck("all messages of all partitions")
 
     # -- starting --------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Lock and open the data directory, recover, and accept clients. Raises FaircopyError."""
-        bound = bind_all(parse_listeners(self.settings))
         try:
-            await self.open()
-            await self.server.serve(bound)
+            await self.open(functools.partial(bind_all, parse_listeners(self.settings)))
+            await self.server.serve(self._bound)
         except BaseException:
-            for _, taken in bound:
+            for _, taken in self._bound:
                 taken.close()
+            await self.leadership.close()
             raise
         self.start_background()
 
-    async def open(self) -> None:
-        """Lock and open the data directory, and recover. Raises FaircopyError."""
-        self.directory = DataDirectory(
-            Path(self.settings.data_dir),
-            self.settings.plain_readers,
-            self.environment.process_id(),
-        )
+    async def open(self, bind: Bind = list) -> None:
+        """Lock and open the data directory, and recover. `bind` takes the addresses to listen on: first, or
+        in a replica set once the directory is locked, since a former leader may have had them. Raises
+        FaircopyError.
+        """
+        if not self.leadership.is_of_a_set:
+            self._bound = bind()
+        self.directory = await locked_directory(self.settings, self.leadership, self.environment.process_id())
+        if self.leadership.is_of_a_set:
+            self._bound = bind()
         self.disk = self.environment.disk(self.loop)
         if self.environment.descriptors_max is not None:
             limit_open_files(
@@ -140,21 +153,23 @@ class Broker:
         self.store.on_no_space = self.space.release_reserve
         self.notes = LocalNotes(self.store)
         if not incarnation(self.notes):
-            self._ensure_new(f"the state store {self.directory.state} is empty")
-        self._last_end = last_end(self.notes, self.environment.boot_id())
+            ensure_new(self.directory, f"the state store {self.directory.state} is empty")
+        end = last_end(self.notes, self.environment.boot_id())
         await self._start_clock()
-        self.incarnation = await raise_incarnation(self.notes)
-        options = self._journal_options()
+        grade = grade_of(end, is_unclean=self.directory.is_unclean)
+        self.incarnation, grade = await self.leadership.take(self.notes, grade, self._address())
+        options = self._journal_options(lost_power=not end.is_same_boot)
         await self._open_catalogue(options)
         await self._make_parts(options)
-        survival = await self._recover()
+        survival = await self._recover(grade, is_clean=end.is_clean)
         if survival.is_loss:
             # A loss may be forgotten only once its consequences are durable.
             for home in self.shards.metadata_journals():
                 await home.journal.durable()
+            await self.leadership.settle()
         self.directory.mark_clean()
         is_synced = Durability(self.settings.durability) is Durability.FSYNC
-        if survival is not Survival.WRITTEN or is_synced is not self._last_end.is_synced:
+        if end != LastEnd(is_clean=False, is_same_boot=True, is_synced=is_synced):
             # Not earlier: if this start is cut short, the next one must find everything as it was.
             await note_running(self.notes, self.environment.boot_id(), is_synced=is_synced)
         self._make_front()
@@ -189,16 +204,11 @@ class Broker:
         except FaircopyError as error:
             log.error("the offsets of deleted topics stay until the next start: %s", error)
 
-    def _ensure_new(self, what_is_empty: str) -> None:
-        """Raise LostState if the directory is not empty, although it would be if it were new: its topics
-        would be taken for leftovers of deleted ones.
-        """
-        there = without_catalogue(self.directory.journal, self.directory.log)
-        if there:
-            raise LostState(
-                f"{what_is_empty}, and {there[0]} is there: restore the data directory from a backup, or "
-                f"choose another with --data-dir"
-            )
+    def _address(self) -> str:
+        """Where clients find the broker, for people who look at the replica set."""
+        return self.settings.advertised_listeners or ", ".join(
+            str(listener.address) for listener, _ in self._bound
+        )
 
     async def _open_catalogue(self, options: JournalOptions) -> None:
         """Open the catalogue, or found it. What it holds is known before anything else is opened."""
@@ -208,7 +218,7 @@ class Broker:
         await self.disk.run(self.catalogue.open)
         self._catalogue_bytes = self.catalogue.bytes_since_checkpoint
         if not is_founded(self.catalogue):
-            self._ensure_new(f"the catalogue {self.catalogue.journal.directory} is empty")
+            ensure_new(self.directory, f"the catalogue {self.catalogue.journal.directory} is empty")
             await found(self.catalogue, self.settings, self.environment.new_id())
         if is_copied(self.notes):
             await skip_ids(self.catalogue)
@@ -224,7 +234,7 @@ class Broker:
             if not record.key.startswith(identities):
                 self.store.ensure_sound(record.key)
 
-    def _journal_options(self) -> JournalOptions:
+    def _journal_options(self, *, lost_power: bool) -> JournalOptions:
         """What all journals share."""
         self.draft_space = DraftSpace(
             self.settings.transaction_drafts_max_bytes,
@@ -238,7 +248,7 @@ class Broker:
             RecentDrafts(self.settings.recent_drafts_max_bytes),
             self.directory.is_unclean,
             space=self.space,
-            lost_power=not self._last_end.is_same_boot,
+            lost_power=lost_power,
             on_bug=self._bug_found,
             passed_over=self._passed_over,
             draft_space=self.draft_space,
@@ -248,7 +258,9 @@ class Broker:
         placement = Placement(
             self.settings.shards, self.settings.metadata_journals, self.settings.offsets_partitions
         )
-        epochs = LeaderEpochs(self.notes, placement, self.incarnation)
+        epochs = LeaderEpochs(
+            self.notes, placement, self.incarnation, is_of_a_set=self.leadership.is_of_a_set
+        )
         await epochs.raise_all()
         stopping = Stopping(self._disk_failed)
         self.producer_ids = ProducerIds(self.catalogue, self.settings.producer_id_block)
@@ -297,27 +309,20 @@ class Broker:
             stopping,
         )
 
-    async def _recover(self) -> Survival:
+    async def _recover(self, grade: Grade, *, is_clean: bool) -> Survival:
         """Recover everything. Returns what was still there."""
         began_ms = self.clock.monotonic_ms()
         await self.shards.open()
         self._ensure_sound_state()
         homes, internal = self.shards.metadata_journals(), self.shards.offsets_partitions()
         folded = when_folded(self.shards.partitions(), homes, self._catalogue_bytes)
-        survival = self._survival()
+        survival = survival_of(Grade.UNKNOWN if self._passed_over else grade, is_clean=is_clean)
         self.directory.upgrade()
         self.shards.settle(survival)
         duration_ms = self.clock.monotonic_ms() - began_ms
         hosted = list(self.hosted.partitions())
         self.recovery = summarize(hosted, internal, homes, self.catalogue, folded, duration_ms)
         return survival
-
-    def _survival(self) -> Survival:
-        """What of the last life is still there, once all journals are folded."""
-        end = self._last_end
-        if self._passed_over or self.directory.is_unclean or end.lost_power:
-            return Survival.SYNCED if end.is_synced and not self._passed_over else Survival.UNKNOWN
-        return Survival.EVERYTHING if end.is_clean else Survival.WRITTEN
 
     def _make_front(self) -> None:
         self.checkpoints = Checkpoints(self._checkpointed, self.space, self.clock)
@@ -333,9 +338,11 @@ class Broker:
             self.disk,
             self.dispatcher.handle,
             self.producer_connections.over,
+            self.leadership.gate,
         )
         self.stalls = StallWatch(self.loop, self.clock)
         self.cuts = Cuts(self.disk, self.clock, self.is_whole)
+        self._publisher = self.environment.publisher(self.clock.steady_ms, self.settings.plain_idle_ms / 1000)
         self.plain_tables = PlainTables(
             self.hosted,
             self.catalogue,
@@ -343,7 +350,7 @@ class Broker:
             self.clock,
             self.directory.plain,
             Durability(self.settings.durability),
-            self.environment.publisher(self.clock.steady_ms, self.settings.plain_idle_ms / 1000),
+            self._publisher,
             self.space,
             self.is_whole,
         )
@@ -472,6 +479,14 @@ class Broker:
         DESCRIPTORS.unlimit()
         self.store.close()
         self.directory.close()
+        await self.leadership.close()
+
+    async def give_up(self) -> None:
+        """The lease is lost: end the publisher, and wait for its end, so that no process of this life can
+        still write. This process must end then, or replace itself.
+        """
+        if self._publisher is not None:
+            await self._publisher.kill()
 
     def _shrink_journals(self) -> None:
         """Release the reserved space of all journals, so that the next start need not read it. Blocks."""

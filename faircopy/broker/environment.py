@@ -12,6 +12,9 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+from faircopy.arbiter.address import ArbiterOptions
+from faircopy.arbiter.backend import Backend
+from faircopy.arbiter.backends import open_backend
 from faircopy.publish.client import Publisher, PublisherProcess
 from faircopy.storage.boot import boot_id
 from faircopy.storage.clock import MachineClock, SystemClock
@@ -60,6 +63,12 @@ class Environment:
     def store(self, path: Path, loop: asyncio.AbstractEventLoop) -> StateStore:
         """The state store in the LMDB file at `path`. Raises StorageFailure."""
         return StateStore(path, loop)
+
+    def arbiter(
+        self, options: ArbiterOptions, set_name: str, name: str, loop: asyncio.AbstractEventLoop
+    ) -> Backend:
+        """The arbiter of a replica set, for a process with a name that no other has. Raises FaircopyError."""
+        return open_backend(options, set_name, name, loop)
 
     def publisher(self, now_ms: Callable[[], int], idle_seconds: float) -> Publisher:
         """A publisher in a process of its own, which ends once it has been idle for `idle_seconds`."""

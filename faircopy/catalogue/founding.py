@@ -13,6 +13,7 @@ from uuid import UUID
 from faircopy.catalogue.journal import CATALOGUE_DIRECTORY
 from faircopy.errors import FaircopyError
 from faircopy.settings.table import FIELDS, Settings
+from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.paths import list_directory
 from faircopy.storage.versioned_map import ABSENT, VersionedMap
 
@@ -24,6 +25,22 @@ NAMES = ("metadata.journals", "offsets.partitions", "shards")
 
 class ChangedShape(FaircopyError):
     """A setting that is fixed for the life of a data directory was changed."""
+
+
+class LostState(FaircopyError):
+    """The state store or the catalogue of a data directory is gone."""
+
+
+def ensure_new(directory: DataDirectory, what_is_empty: str) -> None:
+    """Raise LostState if the directory is not empty, although it would be if it were new: its topics would be
+    taken for leftovers of deleted ones.
+    """
+    there = without_catalogue(directory.journal, directory.log)
+    if there:
+        raise LostState(
+            f"{what_is_empty}, and {there[0]} is there: restore the data directory from a backup, or choose "
+            f"another with --data-dir"
+        )
 
 
 def without_catalogue(journals: Path, logs: Path) -> list[Path]:

@@ -31,6 +31,7 @@ COMMANDS = {
     "txn": "faircopy.cli.txn:txn",
     "tables": "faircopy.cli.tables:tables",
     "status": "faircopy.cli.status:status",
+    "replicas": "faircopy.cli.replicas:replicas",
     "settings": "faircopy.cli.settings:settings",
     "verify": "faircopy.cli.verify:verify",
     "backup": "faircopy.cli.backup:backup",

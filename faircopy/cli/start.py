@@ -10,9 +10,9 @@ import logging
 import os
 import resource
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import click
 import uvloop
@@ -27,6 +27,9 @@ from faircopy.settings.table import Settings, changed_settings
 from faircopy.storage.descriptors import UNLIMITED
 
 EX_IOERR = 74
+EX_TEMPFAIL = 75
+STANDARD_ERROR = 2
+BROKER_ID = click.IntRange(0, 2**31 - 1)
 MALLOC_OPTIONS = {
     -1: 8 << 20,  # M_TRIM_THRESHOLD, in bytes
     -3: 4 << 20,  # M_MMAP_THRESHOLD, in bytes
@@ -49,17 +52,30 @@ log = logging.getLogger(__name__)
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="One setting; can be given more than once."
 )
+@click.option("--arbiter", metavar="ADDRESS", help="What says who leads: lmdb:DIR or etcd://HOST:PORT,...")
+@click.option("--replica-set", metavar="NAME", help="The replica set that the data directory belongs to.")
+@click.option(
+    "--broker-id",
+    "node_id",
+    type=click.IntRange(0, 2**31 - 1),
+    metavar="N",
+    help="Number of this broker.  [default: 1]",
+)
+@click.option("--new-set", is_flag=True, help="Make the replica set if the arbiter has none of this name.")
 @click.option("--repair", is_flag=True, help="Pass over journal entries that can't follow those before them.")
 @click.option("-v", "--verbose", is_flag=True, help="Also log what is done for clients.")
 @click.pass_obj
 def start(
     broker_type: type[Broker] | None,
+    /,
     data_dir: str | None,
     listeners: str | None,
     config: Path | None,
     overrides: tuple[str, ...],
+    new_set: bool,
     repair: bool,
     verbose: bool,
+    **membership: str | int | None,
 ) -> None:
     """Run a broker until Ctrl-C, SIGTERM or SIGHUP, which stop it in an orderly way.
 
@@ -70,37 +86,58 @@ def start(
     an entry that can't follow those before it. A bug of faircopy has written it: please report it. Each such
     entry is logged and passed over, for this start and all later ones. Make a copy of the directory first.
 
+    With --arbiter, the broker leads its data directory only while it holds a lease there. A second process
+    that is started with the same set, on the same directory or on a volume that is attached to its machine
+    later, waits until that lease is gone, and then serves. A broker that loses its lease begins anew, and
+    waits like any other. docs/OPERATIONS.md says how to run that.
+
     \b
     Examples:
       faircopy start
       faircopy start --data-dir /var/lib/faircopy --listen 0.0.0.0:9092
       faircopy start --listen internal://0.0.0.0:9092,external://0.0.0.0:9094 \\
                      --set advertised.listeners=external://log1.example.org:9094
+      faircopy start --arbiter lmdb:/var/lib/faircopy/arbiter --replica-set orders --new-set
+      faircopy start --arbiter etcd://h1:2379,h2:2379,h3:2379 --replica-set orders --broker-id 2
       FAIRCOPY_DURABILITY=os faircopy start --set topic.partitions=4
 
     \b
     Exit codes: 0 orderly stop; 1 could not start; 70 a bug in faircopy showed itself, of which nothing was
-    written; 74 its disk failed; 128 plus a signal's number (143 for SIGTERM): a signal came before it was
-    ready, or a second one while it was stopping, and it ended at once, as in a crash: nothing that was
-    acknowledged is lost.
+    written; 74 its disk failed; 75 its lease was lost while it was stopping; 128 plus a signal's number (143
+    for SIGTERM): a signal came before it was ready, or a second one while it was stopping. After 75 and 128
+    it ended at once, as in a crash: nothing that was acknowledged is lost.
     """
-    settings = load_settings(config, os.environ, overrides, data_dir=data_dir, listeners=listeners)
+    settings = load_settings(
+        config,
+        os.environ,
+        overrides,
+        data_dir=data_dir,
+        listeners=listeners,
+        **membership,
+    )
     log_to_stderr(verbose=verbose)
     descriptors_max = allow_many_files()
     give_memory_back()
     # A program that includes this command may name another broker class in the command's context.
-    sys.exit(uvloop.run(run(settings, descriptors_max, broker_type or Broker, repairs=repair)))
+    choices = Choices(repairs=repair, makes_set=new_set)
+    sys.exit(uvloop.run(run(settings, descriptors_max, broker_type or Broker, choices)))
 
 
-async def run(
-    settings: Settings, descriptors_max: int, broker_type: type[Broker], *, repairs: bool = False
-) -> int:
+class Choices(NamedTuple):
+    """What is said for one start only."""
+
+    repairs: bool = False
+    makes_set: bool = False
+
+
+async def run(settings: Settings, descriptors_max: int, broker_type: type[Broker], choices: Choices) -> int:
     """Start a broker, say that it is ready, wait for a signal, and stop it. Returns the exit code."""
     end_before_ready()
-    broker = broker_type(settings, Environment(descriptors_max=descriptors_max), repairs=repairs)
+    environment = Environment(descriptors_max=descriptors_max)
+    broker = broker_type(settings, environment, repairs=choices.repairs, makes_set=choices.makes_set)
     # Recovery makes many objects that stay: collections would look at them again and again.
     gc.disable()
-    await broker.start()
+    await unless_it_must_end(broker, broker.start(), begin_anew)
     gc.enable()
     gc.collect()
     gc.freeze()
@@ -112,8 +149,8 @@ async def run(
         for listener in broker.server.listeners:
             click.echo(f"faircopy is ready on {listener.address}")
         sys.stdout.flush()
-        await unless_disk_fails(broker, came.wait())
-    await unless_disk_fails(broker, broker.stop())
+        await unless_it_must_end(broker, came.wait(), begin_anew)
+    await unless_it_must_end(broker, broker.stop(), end_without_a_lease)
     return 0
 
 
@@ -131,13 +168,48 @@ def log_start(broker: Broker) -> None:
         log.info("listener %s on %s; clients are told %s", listener.name, listener.address, told)
 
 
-async def unless_disk_fails(broker: Broker, work: Coroutine[Any, Any, Any]) -> None:
-    """Do this; if the disk fails, end the process (I10), so that not even a destructor writes more."""
+async def unless_it_must_end(
+    broker: Broker, work: Coroutine[Any, Any, Any], without_a_lease: Callable[[], NoReturn]
+) -> None:
+    """Do this. If the disk fails, end the process (I10), so that not even a destructor writes more. If the
+    lease is lost, end the publisher, and do that instead.
+    """
     done: asyncio.Future[Any] = asyncio.ensure_future(work)
-    await asyncio.wait([done, broker.failed], return_when=asyncio.FIRST_COMPLETED)
+    ends = (broker.failed, broker.leadership.lost)
+    await asyncio.wait([done, *ends], return_when=asyncio.FIRST_COMPLETED)
     if broker.failed.done():
         os._exit(EX_IOERR)
+    if broker.leadership.lost.done():
+        await broker.give_up()
+        without_a_lease()
     done.result()
+
+
+def end_without_a_lease() -> NoReturn:
+    """End the process at once, as in a crash: it was to stop, and another one may lead by now."""
+    log.warning("the lease was lost while the broker was stopping: it ends at once, as in a crash")
+    os._exit(EX_TEMPFAIL)
+
+
+def begin_anew() -> NoReturn:
+    """Replace this process by a new one with the same command line, id and standard streams. Sockets, locks
+    and files are closed by that, and threads end: nothing of this life goes on.
+    """
+    log.warning("this process begins a new life, since another one may lead")
+    keep_no_files()
+    logging.shutdown()
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def keep_no_files() -> None:
+    """Have an exec close everything but the standard streams: LMDB leaves that out for its data files.
+    (Closing them here would release locks while threads still write.)
+    """
+    for link in list(Path("/dev/fd").iterdir()):
+        if int(link.name) > STANDARD_ERROR:
+            with contextlib.suppress(OSError):  # the one that listed the others is closed by now
+                os.set_inheritable(int(link.name), False)
 
 
 def give_memory_back() -> None:

@@ -67,6 +67,9 @@ class Publisher(Protocol):
     async def stop(self) -> None:
         """Finish all requests, and end."""
 
+    async def kill(self) -> None:
+        """End at once, whatever is half done. When this returns, nothing is written any more."""
+
 
 class PublisherProcess:
     """The publisher, as a process that runs while it is needed. All methods raise PublishError.
@@ -84,6 +87,7 @@ class PublisherProcess:
         self._idle_seconds = idle_seconds
         self._command = command
         self._starting = asyncio.Lock()
+        self._is_killed = False
         self._running: _Running | None = None
         self._idle: asyncio.TimerHandle | None = None
 
@@ -117,6 +121,15 @@ class PublisherProcess:
                 await self._running.end()
                 self._running = None
 
+    async def kill(self) -> None:
+        """Kill the process, and wait until it has ended. No other one is started."""
+        self._stay()
+        async with self._starting:
+            self._is_killed = True
+            if self._running:
+                await self._running.kill()
+                self._running = None
+
     async def _ask(self, request: Request, expected: str) -> dict[str, Any]:
         self._stay()
         running = await self._ensure_running()
@@ -133,6 +146,8 @@ class PublisherProcess:
 
     async def _ensure_running(self) -> _Running:
         async with self._starting:
+            if self._is_killed:
+                raise PublishError("the publisher was killed, since the broker gives up", retry=False)
             if self._running is None or not self._running.takes_requests:
                 if self._running:
                     await self._running.end()  # the tables' locks go with it
@@ -192,6 +207,13 @@ class _Running:
             self._kill()
         await self._reading
         await self.process.wait()
+
+    async def kill(self) -> None:
+        """End the process at once, and wait until it has ended."""
+        self._closed = True
+        self._kill()
+        await self.process.wait()
+        await self._reading
 
     async def _read_replies(self) -> None:
         assert self.process.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from faircopy.catalogue.dynamic_settings import DynamicSettings
 from faircopy.catalogue.journal import CatalogueJournal
@@ -26,6 +26,16 @@ from faircopy.shard.shards import Shards
 from faircopy.storage.clock import Clock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.disk_pool import DiskPool
+
+
+class ReplicaSet(Protocol):
+    """What people may see of who lets the broker lead."""
+
+    def about(self) -> dict[str, Any]:
+        """Figures; none without an arbiter."""
+
+    async def replicas(self) -> dict[str, Any] | None:
+        """The state of the replica set; None if there is none."""
 
 
 class Parts(Protocol):
@@ -59,6 +69,10 @@ class Parts(Protocol):
     @property
     def advertised(self) -> Mapping[int, range]:
         """The advertised versions, by API key."""
+
+    @property
+    def leadership(self) -> ReplicaSet:
+        """Who lets the broker lead."""
 
     @property
     def clock(self) -> Clock:

@@ -36,7 +36,7 @@ def load_settings(
     config: Path | None = None,
     environment: Mapping[str, str] | None = None,
     overrides: Iterable[str] = (),
-    **flags: str | None,
+    **flags: str | int | None,
 ) -> Settings:
     """Settings from all sources, later ones overriding earlier ones; `flags` are fields set by command line
     options.

@@ -238,7 +238,10 @@ class Shards:
             raise NotClosed("a shard is still being closed") from None
 
     async def lead(self, number: int) -> None:
-        """Lead a shard again, in a new epoch, once it is closed. Raises DamagedJournal, StorageFailure."""
+        """Lead a shard again, in a new epoch, once it is closed. Raises DamagedJournal, StorageFailure,
+        EpochIsOfTheSet.
+        """
+        self._epochs.ensure_own()
         async with self._change():
             if self._shards[number].is_led:
                 return

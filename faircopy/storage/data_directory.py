@@ -56,6 +56,10 @@ class DataDirectoryError(FaircopyError):
     """The data directory can't be used; nothing in it was changed."""
 
 
+class DirectoryInUse(DataDirectoryError):
+    """Another process has locked the data directory."""
+
+
 class DataDirectory:
     """An opened and locked data directory."""
 
@@ -302,10 +306,10 @@ def wait_for_lock(lock: Callable[[Path], int], path: Path) -> int:
         time.sleep(LOCK_POLL_SECONDS)
 
 
-def in_use(path: Path) -> DataDirectoryError:
+def in_use(path: Path) -> DirectoryInUse:
     """The error for a data directory whose lock another process holds."""
     holder = read_file(path / LOCK_FILE)[:20].decode("ascii", "replace").strip()
-    return DataDirectoryError(
+    return DirectoryInUse(
         f"the data directory {path} is in use by another broker (process {holder or 'unknown'}): "
         f"stop that one, or choose another with --data-dir"
     )

@@ -33,10 +33,20 @@ def incarnation(notes: LocalNotes) -> int:
     return int(notes.get(INCARNATION_NAME) or 0)
 
 
+def greatest_epoch(notes: LocalNotes) -> int:
+    """The greatest epoch of all lives on this directory, or the number of its starts if that is greater."""
+    return max(incarnation(notes), *map(int, notes.scan(EPOCH_PREFIX).values()), 0)
+
+
+async def note_incarnation(notes: LocalNotes, number: int) -> None:
+    """The epoch of a replica set counts as the incarnation of its leader. Durable when done."""
+    await notes.write({INCARNATION_NAME: b"%d" % number})
+
+
 async def raise_incarnation(notes: LocalNotes, by: int = 1) -> int:
     """Take the incarnation of this process at its start. No other process has the same. Durable when done."""
     raised = incarnation(notes) + by
-    await notes.write({INCARNATION_NAME: b"%d" % raised})
+    await note_incarnation(notes, raised)
     return raised
 
 
@@ -45,5 +55,4 @@ async def skip_epochs(notes: LocalNotes) -> None:
 
     Durable when done.
     """
-    greatest = max(map(int, notes.scan(EPOCH_PREFIX).values()), default=0)
-    await raise_incarnation(notes, max(greatest - incarnation(notes), 0) + EPOCHS_SKIPPED)
+    await note_incarnation(notes, greatest_epoch(notes) + EPOCHS_SKIPPED)

@@ -7,6 +7,7 @@ table `local`    name in UTF-8    -> value
     steady-clock         how far the steady clock has come (`steady_note.py`)
     incarnation          how often a process has started here (`epochs.py`)
     copied               there in a restored backup until it is started (`copied.py`)
+    replica-set          what the directory knows of its set (`arbiter/directory_note.py`)
     leader-epochs/<n>    the epoch under which shard n was last led (`epochs.py`)
 
 A directory has one broker at a time, so notes have no versions.

@@ -108,6 +108,9 @@ class NoPublisher(Publisher):
     async def stop(self) -> None:
         pass
 
+    async def kill(self) -> None:
+        pass
+
 
 class FuzzEnvironment(Environment):
     """What the broker finds outside of itself: always the same."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.shard.leader_epochs import LeaderEpochs
+from faircopy.shard.leader_epochs import EpochIsOfTheSet, LeaderEpochs
 from faircopy.shard.placement import Placement
 from faircopy.storage.epochs import (
     EPOCHS_SKIPPED,
+    greatest_epoch,
     leader_epoch,
     note_leader_epochs,
     raise_incarnation,
@@ -104,5 +106,24 @@ def test_shards_may_have_come_further_than_the_incarnation() -> None:
         await skip_epochs(store)
         epochs = await start(store)
         assert min(map(epochs.of_shard, range(SHARDS))) > reached + EPOCHS_SKIPPED
+
+    asyncio.run(main())
+
+
+def test_in_a_replica_set_all_shards_have_the_epoch_of_the_set() -> None:
+    async def main() -> None:
+        store = MemoryNotes()
+        await live(store, [[0, 0, 1]])
+        reached = greatest_epoch(store)
+        assert reached == leader_epoch(store, 0) == 3
+        placement = Placement(SHARDS, SHARDS, SHARDS)
+        epochs = LeaderEpochs(store, placement, reached + 1, is_of_a_set=True)
+        await epochs.raise_all()
+        assert {epochs.of_shard(shard) for shard in range(SHARDS)} == {reached + 1}
+        with pytest.raises(EpochIsOfTheSet):
+            epochs.ensure_own()
+        with pytest.raises(EpochIsOfTheSet):
+            await epochs.raise_one(0)
+        assert leader_epoch(store, 0) == reached + 1
 
     asyncio.run(main())

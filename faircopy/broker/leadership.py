@@ -1,0 +1,267 @@
+"""Who lets a broker lead its data directory, and under which epoch: the directory itself, or an arbiter.
+
+Without an arbiter, the lock of the directory is all that it takes, and the epoch is the number of starts.
+With one, the broker is a member of a replica set: it waits until nobody else leads, joins with the directory
+that it has locked, is elected in a new epoch, and may answer only while its lease is not in doubt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from pathlib import Path
+from typing import Any, Protocol
+
+from faircopy.arbiter.address import ArbiterOptions, arbiter_options
+from faircopy.arbiter.directory_note import NOTE_NAME, Directory, DirectoryNote, decode_note
+from faircopy.arbiter.joining import Applicant, RegistrationRefused
+from faircopy.arbiter.membership import Elected, Membership
+from faircopy.arbiter.record import Grade
+from faircopy.broker.environment import Environment
+from faircopy.errors import FaircopyError
+from faircopy.net.gate import Gate
+from faircopy.settings.table import BadSetting, Settings
+from faircopy.storage.data_directory import DataDirectory, DataDirectoryError, DirectoryInUse
+from faircopy.storage.epochs import greatest_epoch, incarnation, note_incarnation, raise_incarnation
+from faircopy.storage.filesystem import network_file_system
+from faircopy.storage.last_end import LastEnd
+from faircopy.storage.local_notes import LocalNotes
+from faircopy.transactions.survival import Survival
+
+log = logging.getLogger(__name__)
+
+
+LOCK_RETRY_SECONDS = 0.5
+
+
+class OfAReplicaSet(FaircopyError):
+    """A directory of a replica set can't be started without its arbiter."""
+
+
+class Leadership(Protocol):
+    """What a broker asks before it leads, and while it does. `lost` is done once it must not go on."""
+
+    lost: asyncio.Future[None]
+    is_of_a_set: bool
+
+    @property
+    def gate(self) -> Gate | None:
+        """What holds answers while the lease is in doubt."""
+
+    async def until_turn(self) -> None:
+        """Wait until the directory may be locked. May be called again."""
+
+    async def take(self, notes: LocalNotes, grade: Grade, address: str) -> Elected:
+        """Begin to lead the directory that is locked, under an epoch that no other life has."""
+
+    async def settle(self) -> None:
+        """What was open is settled, durably."""
+
+    def about(self) -> dict[str, Any]:
+        """Figures for people."""
+
+    async def replicas(self) -> dict[str, Any] | None:
+        """The state of the replica set; None if there is none."""
+
+    async def close(self) -> None:
+        """Let somebody else lead. The directory is unlocked."""
+
+
+class LeadsAlone:
+    """A broker without an arbiter."""
+
+    gate = None
+    is_of_a_set = False
+
+    def __init__(self, data_dir: str) -> None:
+        self._data_dir = data_dir
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def until_turn(self) -> None:
+        """Nobody has to be waited for."""
+
+    async def take(self, notes: LocalNotes, grade: Grade, address: str) -> Elected:
+        """Take the next incarnation as the epoch. Raises OfAReplicaSet."""
+        note = decode_note(notes.get(NOTE_NAME))
+        if note.set_id:
+            raise OfAReplicaSet(
+                f"{self._data_dir} belongs to a replica set (set id {note.set_id}, broker {note.broker}): "
+                f"start it with --arbiter and --replica-set, which see to it that nobody else leads. A "
+                f"restored backup (`faircopy restore`) belongs to no set"
+            )
+        return Elected(await raise_incarnation(notes), grade)
+
+    async def settle(self) -> None:
+        """Nobody has to know."""
+
+    def about(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    async def replicas(self) -> dict[str, Any] | None:
+        """There is no set."""
+        return None
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class LeadsASet:
+    """A broker that its replica set's arbiter lets lead."""
+
+    is_of_a_set = True
+
+    def __init__(
+        self, settings: Settings, options: ArbiterOptions, environment: Environment, *, makes_set: bool
+    ) -> None:
+        self._settings = settings
+        self._options = options
+        self._environment = environment
+        self._who = Applicant(settings.replica_set, settings.node_id, settings.data_dir, makes_set)
+        self.gate = Gate(self._is_in_doubt)
+        self._membership: Membership | None = None
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def _is_in_doubt(self) -> bool:
+        return self._membership is None or self._membership.is_in_doubt
+
+    async def until_turn(self) -> None:
+        """Wait until nobody leads the set. Raises BadSetting, DataDirectoryError, LeaseLost."""
+        if self._membership is None:
+            ensure_fenced(Path(self._settings.data_dir))
+            self._membership = self._member()
+        await self._membership.until_turn()
+
+    def _member(self) -> Membership:
+        """A membership whose arbiter was not asked yet."""
+        environment, loop = self._environment, asyncio.get_running_loop()
+        name = f"{self._who.broker}.{self._fresh_token()}"
+        membership = Membership(
+            environment.arbiter(self._options, self._who.set_name, name, loop),
+            self._who,
+            self._settings.arbiter_lease_ms / 1000,
+            environment.clock,
+            self._fresh_token,
+        )
+        membership.on_sure = self.gate.let_go
+        membership.lost.add_done_callback(lambda _: self._lose())
+        return membership
+
+    def _fresh_token(self) -> str:
+        return str(self._environment.new_id())
+
+    def _lose(self) -> None:
+        if not self.lost.done():
+            self.lost.set_result(None)
+
+    @property
+    def _joined(self) -> Membership:
+        assert self._membership is not None
+        return self._membership
+
+    async def take(self, notes: LocalNotes, grade: Grade, address: str) -> Elected:
+        """Join the set, and wait for an election. Raises RegistrationRefused, LeaseLost."""
+
+        async def store_note(note: DirectoryNote) -> None:
+            await notes.write({NOTE_NAME: note.encode()})
+
+        note = decode_note(notes.get(NOTE_NAME))
+        is_empty = not incarnation(notes)
+        directory = Directory(note, is_empty, greatest_epoch(notes), Grade.DRAFTS if is_empty else grade)
+        member = self._joined
+        await member.join(directory, store_note, address, socket.gethostname())
+        elected = await member.lead()
+        if elected.epoch <= directory.epoch:
+            raise RegistrationRefused(
+                f"replica set {self._who.set_name} has epoch {elected.epoch} at the arbiter, and "
+                f"{self._who.path} was led under epoch {directory.epoch}: numbers would be given out again. "
+                f"`faircopy replicas rebuild-record` says what the directory has"
+            )
+        note = decode_note(notes.get(NOTE_NAME)).heard(member.record)
+        await notes.write({NOTE_NAME: note.encode()})
+        await note_incarnation(notes, elected.epoch)
+        log.info(
+            "broker %d leads replica set %s in epoch %d", self._who.broker, self._who.set_name, elected.epoch
+        )
+        return elected
+
+    async def settle(self) -> None:
+        """Nothing that was acknowledged before is in danger any more. Raises LeaseLost."""
+        await self._joined.settle()
+
+    def about(self) -> dict[str, Any]:
+        """The set, and the lease."""
+        record = self._joined.record
+        return {
+            "replica_set": self._who.set_name,
+            "set_id": record.set_id,
+            "broker_id": self._who.broker,
+            "epoch": record.epoch,
+            "leads_since_ms": record.since_ms,
+            "arbiter": str(self._options.address),
+            "lease_in_doubt": self._joined.is_in_doubt,
+        }
+
+    async def replicas(self) -> dict[str, Any] | None:
+        """The state of the replica set."""
+        return await self._joined.status() | {"arbiter": str(self._options.address)}
+
+    async def close(self) -> None:
+        """Give the lease back."""
+        if self._membership is not None:
+            await self._membership.close()
+
+
+async def locked_directory(settings: Settings, leadership: Leadership, process_id: int) -> DataDirectory:
+    """The data directory, opened and locked once it is the broker's turn. A member of a set waits for the
+    lock, and never overrides it. Raises DataDirectoryError.
+    """
+    has_said = False
+    while True:
+        await leadership.until_turn()
+        try:
+            return DataDirectory(Path(settings.data_dir), settings.plain_readers, process_id)
+        except DirectoryInUse as error:
+            if not leadership.is_of_a_set:
+                raise
+            if not has_said:
+                log.warning("%s. This start waits until it is unlocked", error)
+            has_said = True
+        await asyncio.sleep(LOCK_RETRY_SECONDS)
+
+
+def leadership_of(settings: Settings, environment: Environment, *, makes_set: bool) -> Leadership:
+    """As the settings say. Raises BadSetting."""
+    options = arbiter_options(settings)
+    if options is not None:
+        return LeadsASet(settings, options, environment, makes_set=makes_set)
+    if makes_set:
+        raise BadSetting("--new-set makes a replica set: give its --arbiter and its name, --replica-set")
+    return LeadsAlone(settings.data_dir)
+
+
+def ensure_fenced(path: Path) -> None:
+    """Raise DataDirectoryError for a file system on which two machines may write at a time: no arbiter fences
+    a disk, and LMDB is not made for such file systems.
+    """
+    kind = network_file_system(path)
+    if kind is not None:
+        raise DataDirectoryError(
+            f"{path} is on {kind}, where a broker that has lost its lease could still write: choose a "
+            f"--data-dir on a disk of this machine, or on a volume that is attached to one machine at a time"
+        )
+
+
+def grade_of(end: LastEnd, *, is_unclean: bool) -> Grade:
+    """How much of what the last life acknowledged is still in its directory."""
+    if not is_unclean and not end.lost_power:
+        return Grade.DRAFTS
+    return Grade.DURABLE if end.is_synced else Grade.UNKNOWN
+
+
+def survival_of(grade: Grade, *, is_clean: bool) -> Survival:
+    """What recovery goes by. `is_clean`: the last life ended in order."""
+    if grade is Grade.DRAFTS:
+        return Survival.EVERYTHING if is_clean else Survival.WRITTEN
+    return Survival.SYNCED if grade is Grade.DURABLE else Survival.UNKNOWN
