@@ -95,7 +95,7 @@ def test_a_start_copies_nothing_that_may_be_lost() -> None:
 
 
 def test_a_topic_is_made_whole_or_the_broker_ends() -> None:
-    """It was in the cluster store only: its creator was told that it exists, and nobody else knew it."""
+    """It was in the arbiter only: its creator was told that it exists, and nobody else knew it."""
 
     async def test(stage: Stage) -> None:
         fail(stage, "sync directory", "journal")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from functools import partial
 from multiprocessing import Pool
 from pathlib import Path
 
@@ -27,15 +28,19 @@ COVERING_SEEDS = 200  # this many seeds must meet everything
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--seeds", default=100, show_default=True, help="How many seeds to run.")
 @click.option("--seed", type=int, help="Run this one only, and write its history.")
+@click.option("--arbiter", "has_arbiter", is_flag=True, help="The broker is a replica set of one.")
 @click.option("--processes", default=2, show_default=True, help="How many seeds to run at a time.")
 @click.option("--history", type=click.Path(path_type=Path), help="Where to write the history of --seed.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object at the end instead of tables.")
-def main(seeds: int, seed: int | None, processes: int, history: Path | None, is_json: bool) -> None:
+def main(
+    seeds: int, seed: int | None, has_arbiter: bool, processes: int, history: Path | None, is_json: bool
+) -> None:
     """Run brokers, clients and faults on a virtual clock, and check what clients saw.
 
     \b
     Examples:
       python -m tests.simulation --seeds 1000
+      python -m tests.simulation --arbiter --seeds 1000
       python -m tests.simulation --seed 42 --history /tmp/history.jsonl
     """
     console = Console(stderr=is_json)
@@ -44,7 +49,9 @@ def main(seeds: int, seed: int | None, processes: int, history: Path | None, is_
     coverage, failing, virtual_seconds = Coverage(), [], 0.0
     with progress_on(console) as progress, Pool(processes) as pool:
         task = progress.add_task("seeds", total=len(chosen))
-        for done, outcome in enumerate(pool.imap_unordered(simulate, chosen), 1):
+        for done, outcome in enumerate(
+            pool.imap_unordered(partial(simulate, has_arbiter=has_arbiter), chosen), 1
+        ):
             coverage.add(outcome.coverage)
             virtual_seconds += outcome.virtual_seconds
             if not outcome.is_good:

@@ -9,11 +9,13 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from tests.simulation.aftermath import Fate
+from tests.simulation.arbiter import HELD
 from tests.simulation.coverage import Coverage
 from tests.simulation.lying_disk import Crash, Operation
 from tests.simulation.machine import Machine
 
 DOWN_SECONDS = 2.0
+LOOK_SECONDS = 0.05
 OPERATIONS_AHEAD_MAX = 120
 FULL_SECONDS = 3.0
 FULL_AT_STOP_CHANCE = 0.3
@@ -56,6 +58,8 @@ class Faults:
         self._coverage = coverage
         self._may_lose_power = may_lose_power
         self._is_stopping = False
+        self._is_over = False
+        self._starting = asyncio.Lock()
         self._kinds: dict[str, Callable[[], Awaitable[None]]] = {
             "kill": self._kill,
             "stop and start": self._stop,
@@ -67,6 +71,10 @@ class Faults:
         }
         if may_lose_power:
             self._kinds["power loss"] = self._lose_power
+        if machine.arbiter is not None:
+            del self._kinds["a shard is led anew"]  # in a set, only an election begins an epoch
+            self._kinds["the arbiter is away"] = self._leave_without_arbiter
+            self._kinds["a lease ends early"] = self._end_lease
         coverage.announce(*(f"fault: {name}" for name in self._kinds))
         coverage.announce("fault: stop with a full disk", "fault: start with a full disk")
         coverage.announce(CRASHED, CRASHED_IN_RECOVERY, *(failed(name) for name in FAILING))
@@ -89,17 +97,27 @@ class Faults:
         """Cause no more faults."""
         self._is_stopping = True
 
+    def end(self) -> None:
+        """Start no new life any more."""
+        self._is_over = True
+
     async def heal(self) -> None:
         """Make the machine run, with everything it needs."""
         self._machine.weather.clear()
         self._machine.disk.before = lambda operation: None
         self._machine.disk.free_bytes = None
+        if self._machine.arbiter is not None:
+            self._machine.arbiter.clear()
         await self._come_back()
 
     # -- dying and coming back -------------------------------------------------------------------------------
 
     async def _come_back(self) -> None:
         """Start the broker until it stays up. Now and then it dies during recovery, too."""
+        async with self._starting:
+            await self._start()
+
+    async def _start(self) -> None:
         while not self._machine.is_up:
             is_to_crash = not self._is_stopping and self._chosen.random() < 0.2
             if is_to_crash:
@@ -202,6 +220,37 @@ class Faults:
         if self._may_lose_power and self._chosen.random() < 0.5:
             # This shows what the failed operation left on the disk.
             await self._lose_power()
+
+    # -- the arbiter -----------------------------------------------------------------------------------------
+
+    async def _leave_without_arbiter(self) -> None:
+        """The arbiter does not answer: sometimes so long that the lease ends, sometimes only in doubt."""
+        arbiter = self._machine.arbiter
+        assert arbiter is not None
+        arbiter.is_away = True
+        until = self._machine.loop.now + self._chosen.random() * 1.5 * arbiter.lease_seconds
+        while self._machine.loop.now < until:
+            await asyncio.sleep(LOOK_SECONDS)
+            self._look_at_gate()
+        arbiter.is_away = False
+
+    def _look_at_gate(self) -> None:
+        broker = self._machine.broker
+        if broker is not None and broker.leadership.gate is not None and broker.leadership.gate.waiting:
+            self._coverage.hit(HELD)
+
+    async def begin_anew(self) -> None:
+        """Start a new life whenever one has lost its lease, or has ended itself and nobody else starts it."""
+        down_seconds = 0.0
+        while not self._is_over:
+            await asyncio.sleep(LOOK_SECONDS)
+            down_seconds = 0.0 if self._machine.is_up else down_seconds + LOOK_SECONDS
+            if self._machine.is_deposed or down_seconds > 2 * DOWN_SECONDS:
+                await self._come_back()
+
+    async def _end_lease(self) -> None:
+        assert self._machine.arbiter is not None
+        self._machine.arbiter.end_early()
 
     async def _jump(self) -> None:
         self._machine.clock.jump_ms += self._chosen.randint(-JUMP_MS, JUMP_MS)

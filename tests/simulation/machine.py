@@ -10,6 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from faircopy.arbiter.address import ArbiterOptions
+from faircopy.arbiter.backend import Backend
+from faircopy.arbiter.session import LeaseLost
 from faircopy.broker.broker import Broker
 from faircopy.broker.environment import Environment
 from faircopy.publish.client import Publisher
@@ -19,6 +22,7 @@ from faircopy.storage.failures import Shortage, WriteFailure
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mount
 from tests.simulation.aftermath import Fate
+from tests.simulation.arbiter import LOST, SimulatedArbiter
 from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
 from tests.simulation.lying_disk import Crash, LyingDisk
@@ -30,6 +34,7 @@ from tests.simulation.threads import SimulatedThreads
 
 DIRECTORY = Path("/data")
 DISK_THREADS = 8
+BROKER_IDS = (1, 2)
 PROCESS_ID = 1  # as in a container
 PATIENCE_SECONDS = 120.0
 STARVED_SECONDS = 0.25
@@ -72,7 +77,12 @@ class Machine:
     """
 
     def __init__(
-        self, loop: VirtualLoop, settings: Settings, chosen: random.Random, coverage: Coverage
+        self,
+        loop: VirtualLoop,
+        settings: Settings,
+        chosen: random.Random,
+        coverage: Coverage,
+        arbiter: SimulatedArbiter | None = None,
     ) -> None:
         self.loop = loop
         self.clock = VirtualClock(loop)
@@ -83,6 +93,7 @@ class Machine:
         self.weather = Weather(random.Random(chosen.getrandbits(64)))
         self.coverage = coverage
         coverage.announce(ENDED_ITSELF)
+        self.arbiter = arbiter
         self.broker: Broker | None = None
         self.failures: list[BaseException] = []
         self.differences: list[str] = []
@@ -94,6 +105,7 @@ class Machine:
         self._chosen = chosen
         self.shards = settings.shards
         self.boots = 0
+        self.is_deposed = False
         self.losses: list[float] = []
         self.life = Life("broker")
         self._graveyard: list[object] = []
@@ -128,6 +140,7 @@ class Machine:
         """Start the broker. If it dies on the way, it is not up afterwards."""
         self._mounted.enter_context(mount(self.disk))
         self.life = life = Life("broker")
+        self.is_deposed = False
         await self._finish(self._run(life))
 
     async def _finish(self, work: Coroutine[Any, Any, None]) -> None:
@@ -166,11 +179,12 @@ class Machine:
             await asyncio.sleep(STARVED_SECONDS)  # for space
 
     async def _run(self, life: Life) -> None:
-        broker = Broker(self._settings, self._environment())
+        broker = Broker(self._settings_of_start(), self._environment(), makes_set=self.arbiter is not None)
         self._graveyard.append(broker)
+        broker.leadership.lost.add_done_callback(lambda _: self._deposed(life))
         try:
             await broker.open()
-        except Crash:
+        except (Crash, LeaseLost):
             return
         except Exception as error:
             self.failures.append(error)
@@ -179,6 +193,25 @@ class Machine:
         broker.start_background()
         broker.failed.add_done_callback(lambda _: self._died(life))
         self.broker = broker
+
+    def _settings_of_start(self) -> Settings:
+        """In a replica set, another broker may start on the same directory."""
+        if self.arbiter is None:
+            return self._settings
+        return dataclasses.replace(
+            self._settings,
+            arbiter="etcd://10.0.0.9:2379",
+            replica_set="orders",
+            arbiter_lease_ms=round(self.arbiter.lease_seconds * 1000),
+            node_id=self.arbiter.chosen.choice(BROKER_IDS),
+        )
+
+    def _deposed(self, life: Life) -> None:
+        """The process replaces itself once its lease is lost."""
+        if not life.is_over:
+            self.coverage.hit(LOST)
+            self.is_deposed = True
+            self.kill()
 
     def _died(self, life: Life) -> None:
         """I10: the process ends by itself after an error of the disk."""
@@ -198,7 +231,8 @@ class Machine:
         """A connection to the broker. Raises Disconnected."""
         if self.broker is None:
             raise Disconnected("nobody listens")
-        return Link(self.loop, self.weather, client, self.life, self.broker.server)
+        note_answer = self.arbiter.note_answer if self.arbiter is not None else lambda: None
+        return Link(self.loop, self.weather, client, self.life, self.broker.server, note_answer)
 
     # -- faults ----------------------------------------------------------------------------------------------
 
@@ -263,6 +297,12 @@ class SimulatedEnvironment(Environment):
 
     def disk(self, loop: asyncio.AbstractEventLoop) -> DiskPool:
         return SimulatedThreads(loop, DISK_THREADS, self._disks)
+
+    def arbiter(
+        self, options: ArbiterOptions, set_name: str, name: str, loop: asyncio.AbstractEventLoop
+    ) -> Backend:
+        assert self._machine.arbiter is not None
+        return self._machine.arbiter.backend()
 
     def publisher(self, now_ms: Callable[[], int], idle_seconds: float) -> Publisher:
         machine = self._machine

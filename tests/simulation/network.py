@@ -115,6 +115,7 @@ class Transport(asyncio.Transport):
         return ("10.0.0.1", 1) if name == "peername" else default
 
     def write(self, data: Buffer) -> None:
+        self._link.note_answer()
         self._link.to_client.send(bytes(data))
 
     def writelines(self, buffers: Sequence[Buffer]) -> None:  # type: ignore[override]  # it takes any buffers
@@ -147,8 +148,17 @@ class Link:
     """One connection, with both of its ends."""
 
     def __init__(
-        self, loop: VirtualLoop, weather: Weather, client: Life, broker: Life, server: Server
+        self,
+        loop: VirtualLoop,
+        weather: Weather,
+        client: Life,
+        broker: Life,
+        server: Server,
+        note_answer: Callable[[], None] = lambda: None,
     ) -> None:
+        """`note_answer` is called whenever an answer leaves the broker."""
+        self.note_answer = note_answer
+        self._answered = 0
         self._loop = loop
         self._broker = broker
         self._weather = weather
@@ -196,7 +206,10 @@ class Link:
         while len(self._unread) >= 4 and len(self._unread) >= 4 + int.from_bytes(self._unread[:4], "big"):
             end = 4 + int.from_bytes(self._unread[:4], "big")
             frame, self._unread = self._unread[4:end], self._unread[end:]
-            future = self._waiting.pop(int.from_bytes(frame[:4], "big"), None)
+            number = int.from_bytes(frame[:4], "big")
+            assert number >= self._answered, "answers come in the order of their requests"
+            self._answered = number
+            future = self._waiting.pop(number, None)
             if future is not None and not future.done():
                 future.set_result(frame)
 

@@ -164,6 +164,9 @@ class SimulatedPublisher:
     async def drop_table(self, table: str, directory: str) -> None:
         await self._ask(Drop(table, directory))
 
+    async def kill(self) -> None:
+        """It ends with the life that it belongs to."""
+
     async def stop(self) -> None:
         async with self._turn:
             self._server.close()

@@ -20,6 +20,7 @@ from faircopy.settings.table import Settings
 from faircopy.storage.failures import StorageFailure, WriteFailure
 from tests.checker.check import Checked, check
 from tests.checker.history import Operation, write_history
+from tests.simulation.arbiter import SimulatedArbiter
 from tests.simulation.coverage import Coverage, watched
 from tests.simulation.faults import STORMS, Faults
 from tests.simulation.loop import VirtualLoop
@@ -123,8 +124,8 @@ def has_slow_disk(seed: int) -> bool:
     return random.Random(~seed).random() < SLOW_DISK_CHANCE
 
 
-def simulate(seed: int) -> Outcome:
-    """Run one seed. The same seed gives the same run."""
+def simulate(seed: int, *, has_arbiter: bool = False) -> Outcome:
+    """Run one seed. The same seed gives the same run. With an arbiter, the broker is a replica set of one."""
     loop, coverage, complaints = VirtualLoop(), Coverage(), Complaints()
     # Garbage collection would end remains of dead brokers at moments that depend on this process's memory.
     gc.disable()
@@ -136,7 +137,7 @@ def simulate(seed: int) -> Outcome:
             mock.patch.object(broker, "STEADY_NOTE_INTERVAL_MS", STEADY_NOTE_INTERVAL_MS),
             slower_than_the_network() if has_slow_disk(seed) else contextlib.nullcontext(),
         ):
-            machine, outcome = loop.run(_simulate(seed, loop, coverage, complaints))
+            machine, outcome = loop.run(_simulate(seed, loop, coverage, complaints, has_arbiter=has_arbiter))
             machine.bury()
             gc.collect()
     finally:
@@ -148,12 +149,13 @@ def simulate(seed: int) -> Outcome:
 
 
 async def _simulate(
-    seed: int, loop: VirtualLoop, coverage: Coverage, complaints: Complaints
+    seed: int, loop: VirtualLoop, coverage: Coverage, complaints: Complaints, *, has_arbiter: bool
 ) -> tuple[Machine, Outcome]:
     chosen = random.Random(seed)
     settings = settings_of(chosen, transactional_ack_of(seed))
     failures: list[str] = []
-    with Machine(loop, settings, chosen, coverage) as machine:
+    arbiter = SimulatedArbiter(loop, random.Random(f"arbiter {seed}"), coverage) if has_arbiter else None
+    with Machine(loop, settings, chosen, coverage, arbiter) as machine:
         workload = Workload(loop, machine, random.Random(chosen.getrandbits(64)), coverage)
         faults = Faults(
             machine,
@@ -168,6 +170,7 @@ async def _simulate(
         except Exception as error:
             failures.append(f"{type(error).__name__}: {error}")
         failures += machine.differences
+        failures += arbiter.violations if arbiter is not None else []
     failures += complaints.found + [text_of(failure) for failure in loop.failures if not is_of_disk(failure)]
     history = workload.history()
     return machine, Outcome(seed, check(history), failures, history, coverage, loop.now)
@@ -179,7 +182,10 @@ async def _storm(machine: Machine, workload: Workload, faults: Faults) -> None:
         raise machine.failures[0]
     await workload.start()
     machine.weather.worsen()
+    if machine.arbiter is not None:
+        machine.arbiter.worsen()
     storm = asyncio.create_task(faults.run())
+    restarts = asyncio.create_task(faults.begin_anew() if machine.arbiter is not None else asyncio.sleep(0))
     await asyncio.sleep(STORM_SECONDS)
     faults.stop()
     await storm
@@ -193,6 +199,8 @@ async def _storm(machine: Machine, workload: Workload, faults: Faults) -> None:
     await workload.outlive_all()
     if machine.has_tables:
         await _publish_all(workload)
+    faults.end()
+    await restarts
     await machine.stop()
 
 
