@@ -12,9 +12,10 @@ FOUND = Path(__file__).parent
 SAID_MAX = 5
 
 
-def keep_seed(seed: int, said: Sequence[str], directory: Path = FOUND) -> Path:
+def keep_seed(seed: int, said: Sequence[str], directory: Path = FOUND, *, has_arbiter: bool = False) -> Path:
     """Keep a seed of the simulation, with the first lines of what was wrong. Returns the new file."""
-    return write(directory / f"simulation-{seed}.json", {"seed": seed}, said)
+    name = f"simulation-arbiter-{seed}.json" if has_arbiter else f"simulation-{seed}.json"
+    return write(directory / name, {"seed": seed, "has_arbiter": has_arbiter}, said)
 
 
 def keep_workload(

@@ -26,7 +26,7 @@ def still_wrong(directory: Path = FOUND) -> Iterator[str]:
 
 def wrong_seed(facts: dict[str, Any]) -> list[str]:
     """What is wrong with a run of the simulation."""
-    outcome = simulate(facts["seed"])
+    outcome = simulate(facts["seed"], has_arbiter=facts["has_arbiter"])
     return [] if outcome.is_good else [*outcome.failures, *map(str, outcome.checked.findings)]
 
 

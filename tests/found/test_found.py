@@ -13,7 +13,7 @@ from tests.found.keeping import keep_seed, keep_workload
 from tests.found.kept import feed_inputs, still_wrong, wrong_seed, wrong_workload
 from tests.mutants.in_child import is_found
 
-SEEDS = range(20)
+SEEDS = [{"seed": seed, "has_arbiter": False} for seed in range(20)]
 
 
 def test_nothing_of_what_was_found_is_wrong_again() -> None:
@@ -26,7 +26,12 @@ def test_inputs_that_were_found_are_taken() -> None:
 
 def test_a_file_says_what_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seed = keep_seed(17, ["a message was lost"], tmp_path)
-    assert json.loads(seed.read_text()) == {"seed": 17, "said": ["a message was lost"]}
+    assert json.loads(seed.read_text()) == {
+        "seed": 17,
+        "has_arbiter": False,
+        "said": ["a message was lost"],
+    }
+    keep_seed(17, [], tmp_path, has_arbiter=True)
     workload = keep_workload(["plain", "commit"], 18, 3, Bounds(is_slow=True), [], tmp_path)
     assert json.loads(workload.read_text()) == {
         "steps": ["plain", "commit"],
@@ -36,10 +41,11 @@ def test_a_file_says_what_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "is_durable": False,
         "said": [],
     }
-    monkeypatch.setattr(kept, "wrong_seed", lambda facts: [f"seed {facts['seed']}"])
+    monkeypatch.setattr(kept, "wrong_seed", lambda facts: [f"seed {facts['seed']}, {facts['has_arbiter']}"])
     monkeypatch.setattr(kept, "wrong_workload", lambda facts: [f"workload {facts['seed']}"])
     assert list(still_wrong(tmp_path)) == [
-        "simulation-17.json: seed 17",
+        "simulation-17.json: seed 17, False",
+        "simulation-arbiter-17.json: seed 17, True",
         "crash-states-plain-commit-18-3.json: workload 18",
     ]
 
@@ -47,7 +53,7 @@ def test_a_file_says_what_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_fault_that_comes_back_is_found() -> None:
     workload = {"steps": ["commit"], "seed": 1, "shards": 1, "is_slow": False, "is_durable": False}
     assert is_found("commit_what_was_lost", lambda: bool(wrong_workload(workload)))
-    assert is_found("skip_the_journals_fsync", lambda: any(wrong_seed({"seed": seed}) for seed in SEEDS))
+    assert is_found("skip_the_journals_fsync", lambda: any(map(wrong_seed, SEEDS)))
 
 
 def test_an_input_that_is_not_taken_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,10 +78,11 @@ JOBS = (
     CHECK,
     Job(
         "worlds",
-        "seeds of the simulation, mutants that only these find, all pairs of admin requests",
+        "seeds of the simulation, also with an arbiter, mutants of seeds, all pairs of admin requests",
         (
             "tests/simulation/test_simulation.py",
             "tests/simulation/test_same_history.py",
+            "tests/simulation/test_with_an_arbiter.py",
             "tests/simulation/test_all_admin_pairs.py",
             "tests/mutants/test_by_seeds.py",
         ),

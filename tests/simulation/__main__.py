@@ -97,7 +97,8 @@ def progress_on(console: Console) -> Progress:
 def show(console: Console, outcome: Outcome) -> None:
     """Print what is wrong with a seed, and how to reproduce it; keep it for the tests."""
     said = wrong_with(outcome)
-    for line in [*said, f"  kept: {keep_seed(outcome.seed, said)}"]:
+    kept = keep_seed(outcome.seed, said, has_arbiter=outcome.has_arbiter)
+    for line in [*said, f"  kept: {kept}"]:
         console.print(line, markup=False, soft_wrap=True)
 
 

@@ -55,7 +55,8 @@ def wrong_with(outcome: Outcome) -> list[str]:
         return []
     found = [*outcome.failures, *map(str, outcome.checked.findings)][:FINDINGS_SHOWN]
     said = f"seed {outcome.seed}: {outcome.checked.verdict.value}"
-    return [said, *(f"  {line}" for line in found), f"  again: make simulate SEED={outcome.seed}"]
+    again = f"make simulate SEED={outcome.seed}{' ARBITER=1' if outcome.has_arbiter else ''}"
+    return [said, *(f"  {line}" for line in found), f"  again: {again}"]
 
 
 def missed_by(parts: Iterable[Part]) -> list[str]:

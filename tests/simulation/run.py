@@ -50,6 +50,7 @@ class Outcome(NamedTuple):
     history: list[Operation]
     coverage: Coverage
     virtual_seconds: float
+    has_arbiter: bool = False
 
     @property
     def is_good(self) -> bool:
@@ -173,7 +174,7 @@ async def _simulate(
         failures += arbiter.violations if arbiter is not None else []
     failures += complaints.found + [text_of(failure) for failure in loop.failures if not is_of_disk(failure)]
     history = workload.history()
-    return machine, Outcome(seed, check(history), failures, history, coverage, loop.now)
+    return machine, Outcome(seed, check(history), failures, history, coverage, loop.now, has_arbiter)
 
 
 async def _storm(machine: Machine, workload: Workload, faults: Faults) -> None:

@@ -52,6 +52,11 @@ def test_a_failing_seed_says_how_to_repeat_it(tmp_path: Path, runs: Runs) -> Non
     assert again == f"  again: make simulate SEED={BAD}"
 
 
+def test_a_failing_seed_with_an_arbiter_says_that_it_has_one() -> None:
+    outcome = Outcome(BAD, Checked(Verdict.VALID, []), ["an answer left"], [], Coverage(), 1.0, True)
+    assert parts.wrong_with(outcome)[-1] == f"  again: make simulate SEED={BAD} ARBITER=1"
+
+
 def test_what_all_together_never_met_is_missed(tmp_path: Path, runs: Runs) -> None:
     all_of_them = [part_of(tmp_path, number, [number]) for number in range(99)]
     assert missed_by(all_of_them) == [THINGS[99]]
