@@ -11,6 +11,7 @@ from tests.arbiter.memory_backend import MemoryBackend, MemoryServer, Troubles
 from tests.simulation.coverage import Coverage
 from tests.simulation.loop import VirtualLoop
 
+BROKER_IDS = (1, 2)
 DRIFT = 0.05
 """How much faster or slower than others a clock may be, of 1. A lease's margin covers twice that."""
 LEASE_SECONDS = (1.0, 2.0)
@@ -42,6 +43,10 @@ class SimulatedArbiter:
         """The way of a new life to the arbiter."""
         self.newest = TimedBackend(self)
         return self.newest
+
+    def broker_id(self) -> int:
+        """Which broker starts next on the machine's directory."""
+        return self.chosen.choice(BROKER_IDS)
 
     def worsen(self) -> None:
         """Lose answers, delay them, and forget changes, now and then."""

@@ -34,7 +34,6 @@ from tests.simulation.threads import SimulatedThreads
 
 DIRECTORY = Path("/data")
 DISK_THREADS = 8
-BROKER_IDS = (1, 2)
 PROCESS_ID = 1  # as in a container
 PATIENCE_SECONDS = 120.0
 STARVED_SECONDS = 0.25
@@ -203,7 +202,7 @@ class Machine:
             arbiter="etcd://10.0.0.9:2379",
             replica_set="orders",
             arbiter_lease_ms=round(self.arbiter.lease_seconds * 1000),
-            node_id=self.arbiter.chosen.choice(BROKER_IDS),
+            node_id=self.arbiter.broker_id(),
         )
 
     def _deposed(self, life: Life) -> None:
