@@ -128,6 +128,7 @@ class MemoryBackend:
             events = await self.server.events_after(revision)
             if events[0].revision <= self.server.forgotten:
                 raise ChangesForgotten("too old")
+            await self._travel()  # who can't be reached tells of no change either
             yield events
             revision = events[-1].revision
 
