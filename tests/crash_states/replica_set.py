@@ -138,6 +138,7 @@ class World:
         assert broker is not None, self.machine.failures
         if self.machine.arbiter is not None:
             assert broker.incarnation > left.epoch
+            assert broker.incarnation == record_of(self.arbiter).epoch
             check_history(self.arbiter, left)
         if not self._committed:
             await Owner(a_remote(self.machine), lambda: 0).make(TOPIC, configs={})
@@ -154,13 +155,18 @@ class World:
         if self.machine.arbiter is not None:
             assert self.left().note.broker == self.arbiter.broker
 
-    async def _commit(self) -> None:
-        """Commit one more message."""
-        value = len(self._committed) + 1
-        producer = SimulatedProducer(a_remote(self.machine), "red/1", random.Random(0), tries=TRIES)
+    async def begin(self, value: int, name: str = "red/1") -> SimulatedProducer:
+        """Open a transaction with one message."""
+        producer = SimulatedProducer(a_remote(self.machine), name, random.Random(0), tries=TRIES)
         await producer.begin_life()
         await producer.add_partitions([f"{TOPIC}-0"])
         await producer.send(f"{TOPIC}-0", [value], 0)
+        return producer
+
+    async def _commit(self) -> None:
+        """Commit one more message."""
+        value = len(self._committed) + 1
+        producer = await self.begin(value)
         await producer.end(committed=True)
         self._committed.append(value)
         assert await values_of(a_remote(self.machine), f"{TOPIC}-0") == tuple(self._committed)
@@ -210,6 +216,11 @@ class World:
         store = SimulatedStore(self.machine.contents, self._loop, random.Random(0), lambda: None)
         notes = LocalNotes(store)
         return Left(decode_note(notes.get(NOTE_NAME)), greatest_epoch(notes))
+
+
+def record_of(arbiter: SimulatedArbiter) -> SetRecord:
+    """The record now."""
+    return decode(arbiter.server.entries[RECORD].value)
 
 
 def check_history(arbiter: ScriptedArbiter, left: Left) -> None:

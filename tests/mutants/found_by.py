@@ -95,6 +95,18 @@ BY_TESTS = {
     "compare_no_versions": "tests/unit/catalogue/test_catalogue_journal.py",
     "read_what_is_not_durable": "tests/unit/catalogue/test_catalogue_journal.py",
     "share_what_is_not_durable": "tests/unit/catalogue/test_catalogue_journal.py",
+    "answer_in_doubt": "tests/unit/net/test_gate.py",
+    "believe_that_all_clocks_run_alike": "tests/unit/arbiter/test_membership.py",
+    "count_a_lease_from_the_answer": "tests/unit/arbiter/test_membership.py",
+    "elect_although_somebody_knows_more": "tests/unit/arbiter/test_controller.py",
+    "lead_in_an_epoch_of_ones_own": "tests/crash_states/test_adoption.py",
+    "go_on_in_the_epoch_of_a_former_life": "tests/crash_states/test_adoption.py",
+    "settle_before_it_is_durable": "tests/crash_states/test_settled.py",
+    "take_an_older_copy": "tests/arbiter/test_registration.py",
+    "trust_a_restored_arbiter": "tests/arbiter/test_registration.py",
+    "make_a_lost_record_again": "tests/arbiter/test_registration.py",
+    "tell_nobody_of_a_loss": "tests/arbiter/test_registration.py",
+    "begin_a_life_twice": "tests/arbiter/test_registration.py",
 }
 """The tests of which one fails with each."""
 
@@ -140,3 +152,10 @@ BY_SEEDS = {
     "write_the_segment_header_without_fsync": 1,
 }
 """A seed of the simulation that finds each, and is tried first."""
+
+BY_SEEDS_WITH_AN_ARBITER = {
+    "answer_in_doubt": 1,
+    "believe_that_all_clocks_run_alike": 2,
+    "tell_nobody_of_a_loss": 4,
+}
+"""The same, where the broker is a replica set of one."""

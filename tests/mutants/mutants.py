@@ -15,6 +15,7 @@ from tests.mutants import (
     leadership,
     readers,
     recovery,
+    replica_sets,
     space,
     transactions,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "leadership",
     "readers",
     "recovery",
+    "replica_sets",
     "space",
     "transactions",
 ]

@@ -9,7 +9,13 @@ import pytest
 
 from tests import forked
 from tests.forked import TrialDied
-from tests.mutants.found_by import BY_CRASH_STATES, BY_SCENARIOS, BY_SEEDS, BY_TESTS
+from tests.mutants.found_by import (
+    BY_CRASH_STATES,
+    BY_SCENARIOS,
+    BY_SEEDS,
+    BY_SEEDS_WITH_AN_ARBITER,
+    BY_TESTS,
+)
 from tests.mutants.in_child import is_found
 from tests.mutants.mutants import MUTANTS
 
@@ -23,7 +29,8 @@ def test_all_are_collected() -> None:
 
 
 def test_something_finds_each() -> None:
-    assert {*BY_SCENARIOS, *BY_TESTS, *BY_CRASH_STATES, *BY_SEEDS} == {*MUTANTS}
+    found = {*BY_SCENARIOS, *BY_TESTS, *BY_CRASH_STATES, *BY_SEEDS, *BY_SEEDS_WITH_AN_ARBITER}
+    assert found == {*MUTANTS}
 
 
 def test_the_page_says_how_many() -> None:
