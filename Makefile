@@ -101,6 +101,11 @@ MINUTES ?= 1
 soak: $(VENV)/.all-is-installed  ## A real broker under three client libraries, killed again and again: MINUTES=n
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
+ROUNDS ?= 3
+.PHONY: failover
+failover: $(VENV)/.all-is-installed fetch  ## A leader with a standby over an etcd of three, each killed and stopped: ROUNDS=n
+	$(BIN)/python -m tests.arbiter.failover --rounds $(ROUNDS)
+
 .PHONY: fuzz
 fuzz: $(VENV)/.all-is-installed  ## Decoders, recovery and a broker, fed with what nobody should give them: MINUTES=n
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)

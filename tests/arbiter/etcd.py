@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import ssl
 import subprocess
@@ -92,11 +93,24 @@ class Member:
         assert self._process is not None
         self._process.send_signal(number)
 
+    def leads(self) -> bool:
+        """Whether it leads the others, as it believes itself."""
+        asked = urllib.request.Request(f"{self._client}/v3/maintenance/status", b"{}")
+        try:
+            with urllib.request.urlopen(asked, timeout=5, context=self._tls) as answer:
+                status = json.load(answer)
+        except OSError:
+            return False
+        return bool(status.get("leader") == status["header"]["member_id"])
+
+    @property
+    def _tls(self) -> ssl.SSLContext | None:
+        return self._guarded.tls if self._guarded else None
+
     def is_healthy(self) -> bool:
         """Whether it serves."""
         try:
-            tls = self._guarded.tls if self._guarded else None
-            with urllib.request.urlopen(f"{self._client}/health", timeout=5, context=tls) as answer:
+            with urllib.request.urlopen(f"{self._client}/health", timeout=5, context=self._tls) as answer:
                 return b'"true"' in answer.read()
         except (urllib.error.URLError, OSError):
             return False

@@ -55,6 +55,7 @@ CHECK = Job(
         "tests/client_library/test_outgoing.py",
         "tests/client_library/test_protocol.py",
         "tests/client_library/test_whole_batches.py",
+        "tests/arbiter/failover/test_verdict.py",
         "tests/arbiter/test_memory_backend.py",
         "tests/arbiter/test_etcd_tokens.py",
         "tests/arbiter/test_session.py",
