@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 
 LOCK_RETRY_SECONDS = 0.5
+LOCK_TRIES_UNSAID = 3
+"""A start says that it waits for the lock when it has tried so often: it may be in vain for a moment."""
 
 
 class OfAReplicaSet(FaircopyError):
@@ -217,18 +219,28 @@ async def locked_directory(settings: Settings, leadership: Leadership, process_i
     """The data directory, opened and locked once it is the broker's turn. A member of a set waits for the
     lock, and never overrides it. Raises DataDirectoryError.
     """
-    has_said = False
+    if not leadership.is_of_a_set:
+        await leadership.until_turn()
+        return DataDirectory(Path(settings.data_dir), settings.plain_readers, process_id)
+    tries = 0
     while True:
         await leadership.until_turn()
         try:
-            return DataDirectory(Path(settings.data_dir), settings.plain_readers, process_id)
+            # The lease must be renewed meanwhile: this must not block.
+            return DataDirectory(Path(settings.data_dir), settings.plain_readers, process_id, 0.0)
         except DirectoryInUse as error:
-            if not leadership.is_of_a_set:
-                raise
-            if not has_said:
-                log.warning("%s. This start waits until it is unlocked", error)
-            has_said = True
+            tries += 1
+            if tries == LOCK_TRIES_UNSAID:
+                log.warning("%s", still_locked(settings, error))
         await asyncio.sleep(LOCK_RETRY_SECONDS)
+
+
+def still_locked(settings: Settings, error: DirectoryInUse) -> str:
+    """What a member of a set waits for, if nobody leads."""
+    return (
+        f"nobody leads replica set {settings.replica_set}, but process {error.holder} still has the lock of "
+        f"{settings.data_dir}: it may be stopped, or hang. This start waits until it is unlocked"
+    )
 
 
 def leadership_of(settings: Settings, environment: Environment, *, makes_set: bool) -> Leadership:

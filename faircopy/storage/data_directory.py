@@ -57,7 +57,14 @@ class DataDirectoryError(FaircopyError):
 
 
 class DirectoryInUse(DataDirectoryError):
-    """Another process has locked the data directory."""
+    """Another process has locked the data directory: `holder`, as it has noted there."""
+
+    def __init__(self, path: Path, holder: str) -> None:
+        super().__init__(
+            f"the data directory {path} is in use by another broker (process {holder}): "
+            f"stop that one, or choose another with --data-dir"
+        )
+        self.holder = holder
 
 
 class DataDirectory:
@@ -68,15 +75,16 @@ class DataDirectory:
         path: Path,
         plain_readers: str = "owner",
         process_id: int | None = None,
+        lock_seconds: float = LOCK_WAIT_SECONDS,
     ) -> None:
         """Open and lock the directory, or create it. Raises DataDirectoryError. `plain_readers`: READERS.
-        `process_id`: who has locked it; by default this process.
+        `process_id`: who has locked it; by default this process. Blocks for up to `lock_seconds`.
         """
         self.path = path.absolute()
         self._process_id = os.getpid() if process_id is None else process_id
         self._system = mounted()
         self._prepare()
-        self._lock = self._take_lock()
+        self._lock = self._take_lock(lock_seconds)
         try:
             self._format = self._read_or_write_format()
             self._announce_upgrade()
@@ -183,9 +191,9 @@ class DataDirectory:
         """Whether a broker may have created this before it crashed, without finishing the directory."""
         return child.name in (LOCK_FILE, "format.tmp") or (child in self._parts and not list_directory(child))
 
-    def _take_lock(self) -> int:
+    def _take_lock(self, seconds: float) -> int:
         try:
-            lock = wait_for_lock(self._system.lock, self.path)
+            lock = wait_for_lock(self._system.lock, self.path, seconds)
         except BlockingIOError:
             raise in_use(self.path) from None
         except OSError as error:
@@ -290,18 +298,18 @@ def hold_unchanged(path: Path) -> Iterator[None]:
         mounted().close(lock)
 
 
-def wait_for_lock(lock: Callable[[Path], int], path: Path) -> int:
-    """Lock a data directory. Blocks for up to a second. Raises BlockingIOError, OSError.
+def wait_for_lock(lock: Callable[[Path], int], path: Path, seconds: float = LOCK_WAIT_SECONDS) -> int:
+    """Lock a data directory. Blocks for up to so many seconds. Raises BlockingIOError, OSError.
 
     If a broker is killed while it starts its publisher, that process holds the lock until it has become
     another program. A broker that is started at once must not mistake it for a running broker.
     """
-    until = time.monotonic() + LOCK_WAIT_SECONDS
+    until = time.monotonic() + seconds
     while True:
         try:
             return lock(path / LOCK_FILE)
         except BlockingIOError:
-            if time.monotonic() > until:
+            if time.monotonic() >= until:
                 raise
         time.sleep(LOCK_POLL_SECONDS)
 
@@ -309,7 +317,4 @@ def wait_for_lock(lock: Callable[[Path], int], path: Path) -> int:
 def in_use(path: Path) -> DirectoryInUse:
     """The error for a data directory whose lock another process holds."""
     holder = read_file(path / LOCK_FILE)[:20].decode("ascii", "replace").strip()
-    return DirectoryInUse(
-        f"the data directory {path} is in use by another broker (process {holder or 'unknown'}): "
-        f"stop that one, or choose another with --data-dir"
-    )
+    return DirectoryInUse(path, holder or "unknown")

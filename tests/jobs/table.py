@@ -60,6 +60,7 @@ CHECK = Job(
         "tests/arbiter/test_etcd_tokens.py",
         "tests/arbiter/test_session.py",
         "tests/arbiter/test_session_trouble.py",
+        "tests/arbiter/test_membership.py",
         "tests/arbiter/test_registration.py",
         "tests/arbiter/test_lock_of_a_process.py",
         "tests/bench/test_aborted_transactions.py",
