@@ -65,12 +65,12 @@ def main(rounds: int, settings: tuple[str, ...], seed: int | None, is_json: bool
 
 def show(console: Console, result: Result, lease_seconds: float) -> None:
     """A table, and the verdict."""
-    table = Table(title=f"seconds without an ack (median, longest), with a lease of {lease_seconds:g} s")
-    table.add_column("fault", no_wrap=True)
-    for name in ("rounds", "transactions", "messages", "new lives", "aborted", "unknown"):
-        table.add_column(name, justify="right")
+    title = f"seconds without an ack (median, longest), with a lease of {lease_seconds:g} s"
+    table = Table(title=title, box=None, padding=(0, 1, 0, 0))
+    for name in ("fault", "rounds", "transactions", "messages", "lives", "aborted", "unknown"):
+        table.add_column(name, justify="left" if name == "fault" else "right", no_wrap=True)
     for row in result.rows:
-        pauses = [f"{each[0]:.2f} {each[1]:6.2f}" for each in (row.transactions_paused, row.messages_paused)]
+        pauses = [f"{each[0]:.2f} {each[1]:5.2f}" for each in (row.transactions_paused, row.messages_paused)]
         table.add_row(
             row.fault, str(row.rounds), *pauses, str(row.new_lives), str(row.aborted), str(row.unknown)
         )
