@@ -185,21 +185,32 @@ class Membership:
         """Whether the lease may have expired: then nothing may be answered (B1)."""
         return self.lost.done() or self._session.is_in_doubt
 
+    @property
+    def _has_joined(self) -> bool:
+        return self._incarnation > 0
+
     def _silent(self) -> None:
-        if self._incarnation and self.is_in_doubt and self._in_doubt_since_ms is None:
-            self._in_doubt_since_ms = self._clock.monotonic_ms()
+        if not self.is_in_doubt or self._in_doubt_since_ms is not None:
+            return
+        self._in_doubt_since_ms = self._clock.monotonic_ms()
+        if self._has_joined:
             log.error(
                 "the arbiter does not answer, and the lease may have expired: all answers are held until it "
                 "is renewed"
             )
+        else:
+            log.warning("the arbiter does not answer: this process, which waits for its turn, waits for it")
 
     def _renewed(self) -> None:
         if self.is_in_doubt:
             return
         if self._in_doubt_since_ms is not None:
-            held_ms = self._clock.monotonic_ms() - self._in_doubt_since_ms
+            silent_seconds = (self._clock.monotonic_ms() - self._in_doubt_since_ms) / 1000
             self._in_doubt_since_ms = None
-            log.warning("the lease is renewed: answers were held for %.1f s", held_ms / 1000)
+            if self._has_joined:
+                log.warning("the lease is renewed: answers were held for %.1f s", silent_seconds)
+            else:
+                log.warning("the arbiter answers again: this process waits for its turn")
         self.on_sure()
 
     def _lease_lost(self) -> None:

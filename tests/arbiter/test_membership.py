@@ -62,6 +62,25 @@ def test_a_process_whose_turn_comes_again_keeps_its_session() -> None:
     in_virtual_time(main)
 
 
+def test_a_standby_says_once_that_the_arbiter_is_away_and_once_that_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        backend = MemoryBackend(MemoryServer(), random.Random(1), Troubles())
+        membership = member(backend)
+        await membership.until_turn()
+        for troubles in (Troubles(unavailable=1.0), Troubles()):
+            backend.troubles = troubles
+            await asyncio.sleep(10 * LEASE_SECONDS)
+        await membership.close()
+
+    in_virtual_time(main)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the arbiter does not answer: this process, which waits for its turn, waits for it",
+        "the arbiter answers again: this process waits for its turn",
+    ]
+
+
 def test_a_member_waits_for_the_lock_without_blocking_and_says_so_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
