@@ -176,8 +176,9 @@ class EtcdClient:
         if (trouble := certificate_trouble(error)) is not None:
             return self._mistrusted(address, trouble)
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-            return StoreUnavailable(f"etcd at {address} can't be reached: {error}{self._access.hint(error)}")
-        what = f"{error or type(error).__name__}{self._access.hint(error)}"
+            what = f"{reason_of(error)}{self._access.hint(error)}"
+            return StoreUnavailable(f"etcd at {address} can't be reached: {what}")
+        what = f"{reason_of(error)}{self._access.hint(error)}"
         return Unanswered(f"etcd at {address} does not answer: {what}")
 
     def _mistrusted(self, address: str, trouble: str) -> FaircopyError:
@@ -198,6 +199,12 @@ class EtcdClient:
 
 
 CAUGHT = (aiohttp.ClientError, TimeoutError, ValueError, Unanswered)
+
+
+def reason_of(error: Exception) -> str:
+    """What went wrong, for people. aiohttp speaks of TLS also where there is none; timeouts say nothing."""
+    cause = getattr(error, "os_error", error)
+    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
 
 
 async def first_answer(asked: Sequence[asyncio.Future[Json]], seconds: float | None) -> Json | None:

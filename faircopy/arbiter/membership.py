@@ -86,12 +86,15 @@ class Membership:
         long that takes. May be called again. Raises StoreRefused, LeaseLost.
         """
         if not self._has_session:
-            await self._unless_slow(
-                self._session.open(math.inf), lambda: "the arbiter does not answer: this start waits for it"
-            )
+            await self._unless_slow(self._session.open(math.inf), self._silence)
             self._has_session = True
         await self._session.fence()
         await self._unless_slow(self._session.until(self._is_free), self._leader)
+
+    def _silence(self) -> str:
+        """What a start waits for, and why."""
+        why = f" ({trouble})" if (trouble := self._session.trouble) else ""
+        return f"the arbiter does not answer{why}: this start waits for it"
 
     def _is_free(self) -> bool:
         """Whether neither the leader nor an earlier life of this broker is registered."""

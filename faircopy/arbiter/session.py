@@ -58,6 +58,8 @@ class Session:
         self.on_lost: Callable[[], None] = lambda: None
         self.on_renewal: Callable[[], None] = lambda: None
         self.on_silence: Callable[[], None] = lambda: None
+        self.trouble = ""
+        """Why it has not begun yet, as far as that is known."""
         self._backend = backend
         self._key = PREFIX + name
         self._lease_seconds = lease_seconds
@@ -87,7 +89,8 @@ class Session:
         """Begin, unless the store is away. Raises StoreUnavailable if it is for long."""
         try:
             await self._begin()
-        except StoreUnavailable:
+        except StoreUnavailable as error:
+            self.trouble = str(error)
             if self._uptime_ms() > given_up_ms:
                 raise
             return False

@@ -62,6 +62,22 @@ def test_a_process_whose_turn_comes_again_keeps_its_session() -> None:
     in_virtual_time(main)
 
 
+def test_a_start_says_why_the_arbiter_does_not_answer(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        backend = MemoryBackend(MemoryServer(), random.Random(1), Troubles(unavailable=1.0))
+        membership = member(backend)
+        starting = asyncio.ensure_future(membership.until_turn())
+        await asyncio.sleep(10 * LEASE_SECONDS)
+        backend.troubles = Troubles()
+        await starting
+        await membership.close()
+
+    in_virtual_time(main)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the arbiter does not answer (nobody answers): this start waits for it"
+    ]
+
+
 def test_a_standby_says_once_that_the_arbiter_is_away_and_once_that_it_is_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
