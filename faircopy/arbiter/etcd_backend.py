@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import aclosing
 from math import ceil
 
@@ -78,11 +78,18 @@ class EtcdBackend:
         return rows[0] if rows else None
 
     async def _read(self, path: str, body: Json) -> Json:
-        """The answer to a request that may be repeated. Raises StoreUnavailable, StoreRefused; EtcdRefused if
-        only the request is refused.
+        """The answer of the first member that answers. Raises as `_once` does."""
+        return await self._told(self._client.ask_any(path, body))
+
+    async def _once(self, path: str, body: Json) -> Json:
+        """The answer of one member. Raises StoreUnavailable, StoreRefused; EtcdRefused if only the request is
+        refused.
         """
+        return await self._told(self._client.ask(path, body))
+
+    async def _told(self, asked: Awaitable[Json]) -> Json:
         try:
-            return await self._client.ask(path, body)
+            return await asked
         except Unanswered as error:
             raise StoreUnavailable(str(error)) from error
         except (EtcdRefused, StoreRefused) as error:
@@ -139,7 +146,7 @@ class EtcdBackend:
 
     async def grant(self, seconds: float) -> int:
         """A new lease. Raises StoreUnavailable."""
-        return int((await self._read("lease/grant", {"TTL": ceil(seconds)}))["ID"])
+        return int((await self._once("lease/grant", {"TTL": ceil(seconds)}))["ID"])
 
     async def keep_alive(self, lease: int) -> bool:
         """Renew a lease. False if it has expired. Raises StoreUnavailable."""
@@ -152,7 +159,7 @@ class EtcdBackend:
     async def revoke(self, lease: int) -> None:
         """End a lease: the keys that are bound to it go. Raises StoreUnavailable."""
         try:
-            await self._read("lease/revoke", {"ID": lease})
+            await self._once("lease/revoke", {"ID": lease})
         except (EtcdRefused, StoreRefused) as error:
             if not is_not_found(error):
                 raise self._unavailable(error) from error

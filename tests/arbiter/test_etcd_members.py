@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 
 from faircopy.arbiter.backend import StoreUnavailable, Unanswered
+from faircopy.arbiter.etcd_backend import EtcdBackend
 from faircopy.arbiter.etcd_client import NEXT_SECONDS, EtcdClient
 from tests.arbiter.test_session import in_virtual_time
 
@@ -79,6 +80,25 @@ def test_if_none_answers_the_store_is_unavailable() -> None:
         with pytest.raises(StoreUnavailable):
             await client_of(members).ask_any("lease/keepalive", {})
         assert members.asked == ["a", "b", "c"]
+
+    in_virtual_time(main)
+
+
+def test_who_reads_waits_for_no_member_that_is_away() -> None:
+    async def main() -> None:
+        backend = EtcdBackend(["a:1", "b:1", "c:1"], "x/")
+        members = ScriptedMembers(a=IS_AWAY, b=HANGS, c=ANSWERS)
+        backend._client._http = cast(Any, members)
+        assert await backend._read("kv/range", {}) == {"by": "c"}
+
+    in_virtual_time(main)
+
+
+def test_why_no_member_answers_is_told() -> None:
+    async def main() -> None:
+        for state, told in ((IS_AWAY, "nobody listens at c"), (HANGS, "TimeoutError")):
+            with pytest.raises(StoreUnavailable, match=told):
+                await client_of(ScriptedMembers(a=state, b=state, c=state)).ask_any("kv/range", {})
 
     in_virtual_time(main)
 
