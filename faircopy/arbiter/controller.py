@@ -15,7 +15,7 @@ from faircopy.arbiter.registration import (
     BROKERS,
     RECORD,
     Registered,
-    UnreadableRecord,
+    UnreadableEntry,
     record_in,
     registered_in,
 )
@@ -61,13 +61,13 @@ class Controller:
         found, controller = self._session.get(RECORD), self._session.get(CONTROLLER)
         brokers = self._session.scan(BROKERS)
         try:
-            record = record_in(found)
-        except UnreadableRecord as error:
+            record, registered = record_in(found), registered_in(brokers)
+        except UnreadableEntry as error:
             self._say(f"nobody is elected: {error}")
             return False
         if found is None or record is None:
             return False
-        elected = self._elected(record, registered_in(brokers))
+        elected = self._elected(record, registered)
         if elected is None:
             return False
         if controller is None or controller.value != self._name:

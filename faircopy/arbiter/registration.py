@@ -10,9 +10,10 @@ noted in the directory: if the start is cut short, the next one knows the life t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from faircopy.arbiter.directory_note import Directory, DirectoryNote
@@ -122,25 +123,32 @@ def version_of(found: Versioned | None) -> int:
     return found.version if found is not None else ABSENT
 
 
-class UnreadableRecord(FaircopyError):
-    """The arbiter's record of the replica set is not one that this version can read."""
+class UnreadableEntry(FaircopyError):
+    """What the arbiter holds under a key of the set is not what this version can read."""
 
 
-def record_in(found: Versioned | None) -> SetRecord | None:
-    """The record, if there is one. Raises UnreadableRecord."""
-    if found is None:
-        return None
+@contextlib.contextmanager
+def readable(key: str) -> Iterator[None]:
+    """Raise UnreadableEntry if what is read in the block can't be."""
     try:
-        return decode(found.value)
+        yield
     except (ValueError, KeyError, TypeError) as error:
-        raise UnreadableRecord(
-            f"the arbiter's record of the replica set can't be read ({error!r}): is this the same version of "
-            f"faircopy as the one that wrote it?"
+        raise UnreadableEntry(
+            f"the arbiter's {key} of the replica set can't be read ({error!r}): is this the version of "
+            f"faircopy that wrote it?"
         ) from error
 
 
+def record_in(found: Versioned | None) -> SetRecord | None:
+    """The record, if there is one. Raises UnreadableEntry."""
+    if found is None:
+        return None
+    with readable(RECORD):
+        return decode(found.value)
+
+
 def known_from(entries: Mapping[str, Versioned]) -> Known:
-    """What an arbiter with these entries knows. Raises UnreadableRecord."""
+    """What an arbiter with these entries knows. Raises UnreadableEntry."""
     return Known(record_in(entries.get(RECORD)), lives_ever(with_prefix(entries, INCARNATIONS)))
 
 
@@ -150,19 +158,23 @@ def with_prefix(entries: Mapping[str, Versioned], prefix: str) -> dict[str, Vers
 
 
 def lives_ever(incarnations: Mapping[str, Versioned]) -> dict[int, Incarnation]:
-    """The newest life of each broker that has ever lived, from a scan of INCARNATIONS."""
-    return {
-        int(key.removeprefix(INCARNATIONS)): Incarnation(**json.loads(found.value))
-        for key, found in incarnations.items()
-    }
+    """The newest life of each broker that has ever lived, from a scan of INCARNATIONS. Raises
+    UnreadableEntry.
+    """
+    found = {}
+    for key, entry in incarnations.items():
+        with readable(key):
+            found[int(key.removeprefix(INCARNATIONS))] = Incarnation(**json.loads(entry.value))
+    return found
 
 
 def registered_in(brokers: Mapping[str, Versioned]) -> dict[int, Registered]:
-    """All brokers that are registered, from a scan of BROKERS."""
-    return {
-        int(key.removeprefix(BROKERS)): Registered(**json.loads(value.value))
-        for key, value in brokers.items()
-    }
+    """All brokers that are registered, from a scan of BROKERS. Raises UnreadableEntry."""
+    found = {}
+    for key, entry in brokers.items():
+        with readable(key):
+            found[int(key.removeprefix(BROKERS))] = Registered(**json.loads(entry.value))
+    return found
 
 
 def lives_in(brokers: Mapping[str, Versioned]) -> dict[int, int]:

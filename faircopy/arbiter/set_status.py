@@ -27,7 +27,7 @@ Leases = Mapping[int, LeaseLeft | None]
 
 
 def status_of(set_name: str, entries: Mapping[str, Versioned], leases: Leases) -> dict[str, Any]:
-    """The state of a set whose arbiter has these entries. Raises UnreadableRecord."""
+    """The state of a set whose arbiter has these entries. Raises UnreadableEntry."""
     record = record_in(entries.get(RECORD))
     registered = registered_in(with_prefix(entries, BROKERS))
     if record is None:

@@ -138,7 +138,7 @@ def test_what_cannot_be_read_elects_nobody(key: str, caplog: pytest.LogCaptureFi
     before = dict(server.entries)
     controlled(server)
     assert {name: server.entries[name] for name in before} == before
-    assert said(caplog, "the record of the replica set can't be read, so nobody is elected") == 1
+    assert said(caplog, f"nobody is elected: the arbiter's {key} of the replica set can't be read") == 1
 
 
 def test_no_record_is_waited_for() -> None:

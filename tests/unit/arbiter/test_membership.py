@@ -57,7 +57,7 @@ def test_it_waits_for_the_arbiter(caplog: pytest.LogCaptureFixture) -> None:
         turn = asyncio.ensure_future(member.membership.until_turn())
         await asyncio.sleep(LONG_SECONDS)
         assert not turn.done()
-        assert said(caplog, "the arbiter does not answer: this start waits for it") == 1
+        assert said(caplog, "the arbiter does not answer (nobody answers): this start waits for it") == 1
         member.way.is_away = False
         await turn
         await member.membership.close()

@@ -10,7 +10,7 @@ import pytest
 
 from faircopy.arbiter.backend import LeaseLeft
 from faircopy.arbiter.record import NOBODY, SetRecord, encode
-from faircopy.arbiter.registration import Registered
+from faircopy.arbiter.registration import Registered, UnreadableEntry
 from faircopy.arbiter.set_status import Leases, age_ms, status_of
 from faircopy.storage.versioned_map import Versioned
 
@@ -112,7 +112,7 @@ def test_a_lease_is_never_renewed_in_the_future() -> None:
 
 
 def test_a_record_that_cannot_be_read_raises() -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(UnreadableEntry, match="can't be read"):
         status_of("orders", {"record": Versioned(b"{}", 1)}, {})
 
 

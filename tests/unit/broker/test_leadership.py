@@ -146,7 +146,7 @@ def test_a_locked_directory(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Who leads alone fails; a member of a set waits, says so once, and asks for its turn again."""
-    tries = iter([DirectoryInUse("/data is used by process 7")] * 3)
+    tries = iter([DirectoryInUse(Path("/data"), "7")] * 3)
 
     def opened(*_arguments: Any) -> str:
         for error in tries:
