@@ -88,6 +88,8 @@ def shape_of(name: str) -> tuple[str, Callable[[Any], str]]:
     """The heading of a column, and the function that formats its values."""
     if name == "time_ms":
         return "time", moment
+    if name.endswith("_since_ms"):
+        return name.removesuffix("_ms").replace("_", " "), moment
     if name.endswith("_id"):
         return name.replace("_", " "), plain
     for unit, shape in (("_ms", duration), ("_bytes", size)):

@@ -38,3 +38,8 @@ def test_bytes_are_text_or_base64() -> None:
     assert encoded("value", None) == {"value": None}
     assert encoded("value", b"\\xff") == {"value": "\\xff"}
     assert encoded("value", b"\xff") == {"value": "/w==", "value_encoding": "base64"}
+
+
+def test_a_time_since_when_is_a_moment() -> None:
+    lines = columns([{"leads_since_ms": 1_700_000_000_000}]).splitlines()
+    assert [line.strip() for line in lines] == ["leads since", "2023-11-14 22:13:20.000"]
