@@ -207,7 +207,8 @@ class LeadsASet:
 
     async def replicas(self) -> dict[str, Any] | None:
         """The state of the replica set."""
-        return await self._joined.status() | {"arbiter": str(self._options.address)}
+        status = await self._joined.status()
+        return status | {"arbiter": str(self._options.address), "lease_in_doubt": self._joined.is_in_doubt}
 
     async def close(self) -> None:
         """Give the lease back."""

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from faircopy.arbiter.rebuilding import Found
 
 Result = TypeVar("Result")
+IN_DOUBT = (
+    "this is what the broker knew last: the arbiter does not answer it, and its lease may have expired, so "
+    "it holds all answers to clients. By now another broker may lead"
+)
 DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -84,6 +88,8 @@ def status(
     show(rows, False, empty="no broker is known")
     note(sentence(about))
     note(about["loss"])
+    if about.get("lease_in_doubt"):
+        note(IN_DOUBT)
 
 
 def sentence(about: dict[str, Any]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import select
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +22,7 @@ from faircopy.client.connection import BrokerConnection
 from faircopy.wire.messages import encode_request
 from tests.arbiter.etcd import EtcdCluster, Member
 from tests.arbiter.failover.brokers import LOST, SetMember
-from tests.broker_process import eventually
+from tests.broker_process import environment, eventually
 
 LEASE_SECONDS = 3
 ANSWER_SECONDS = 120.0
@@ -95,6 +97,15 @@ def is_in_doubt(address: str) -> bool:
         return bool(about["lease_in_doubt"])
 
 
+def replicas_status(address: str) -> str:
+    """What people are told of the replica set."""
+    command = [sys.executable, "-m", "faircopy", "replicas", "status", "-b", address]
+    asked = subprocess.run(
+        command, env=environment(), capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True
+    )
+    return asked.stdout + asked.stderr
+
+
 def make_topic(address: str) -> None:
     topic = {"name": TOPIC, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
     with BrokerConnection(address) as connection:
@@ -114,6 +125,8 @@ def test_no_answer_comes_while_the_lease_is_in_doubt(
         fresh = metadata(leader.address)
         time.sleep(stopped_seconds)
         assert is_in_doubt(leader.address), "nobody has renewed it"
+        if stopped_seconds:
+            assert "its lease may have expired" in replicas_status(leader.address)
         assert not begun.hears
         assert not fresh.hears
     finally:
