@@ -147,7 +147,8 @@ class Faults:
         if self._chosen.random() < FULL_AT_STOP_CHANCE:
             self._coverage.hit("fault: stop with a full disk")
             self._machine.disk.free_bytes = 0
-        await self._machine.stop()
+        async with self._starting:  # nobody starts before the process is gone
+            await self._machine.stop()
         self._machine.disk.free_bytes = None
         await self._rest()
 

@@ -271,6 +271,7 @@ class Machine:
             broker, self.broker = self.broker, None
             life = self.life
             await self._finish(broker.stop())
+            assert self.life is life, "another life has begun beside one that was about to end"
             if not life.is_over:
                 self.differences += differences(broker)
                 self.kill()
