@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
 
 from faircopy.arbiter.backend import Attempt
 from faircopy.arbiter.membership import Elected
-from faircopy.arbiter.record import Grade
+from faircopy.arbiter.record import Grade, SetRecord
+from faircopy.arbiter.registration import BROKERS, Registered
 from faircopy.arbiter.session import LeaseLost
 from tests.arbiter.memory_backend import MemoryServer
 from tests.arbiter.test_session import in_virtual_time
 from tests.simulation.arbiter import DRIFT
-from tests.unit.arbiter.member import LEASE_SECONDS, Member, leader, record_of, write_record
+from tests.unit.arbiter.member import ADDRESS, LEASE_SECONDS, Member, leader, record_of, write_record
 
 LOOK_SECONDS = 0.01
 LONG_SECONDS = 60.0
@@ -224,5 +226,23 @@ def test_two_processes_of_one_broker_take_turns() -> None:
         await second.join()
         assert await second.membership.lead() == Elected(9, Grade.DRAFTS)
         await second.membership.close()
+
+    in_virtual_time(main)
+
+
+def test_it_waits_for_a_former_life_that_does_not_lead() -> None:
+    async def main() -> None:
+        server, former = MemoryServer(), f"{BROKERS}1"
+        write_record(server, SetRecord("the set's id", (1, 2), 2, 4, 12, {1: 5, 2: 4}))
+        server.write(
+            Attempt({}, {former: json.dumps(Registered(5, ADDRESS, "machine", 0)._asdict()).encode()})
+        )
+        member = Member(server)
+        turn = asyncio.ensure_future(member.membership.until_turn())
+        await asyncio.sleep(LONG_SECONDS)
+        assert not turn.done()
+        server.write(Attempt({}, {former: None}))
+        await turn
+        await member.membership.close()
 
     in_virtual_time(main)
