@@ -15,7 +15,7 @@ from faircopy.settings.table import BadSetting
 from faircopy.storage.filesystem import network_file_system
 
 PREFIX = "/faircopy/"
-EXTRA = "faircopy-broker[etcd]"
+INSTALLING = "pip install '.[etcd]'"
 
 
 def open_backend(
@@ -50,7 +50,7 @@ def open_etcd(options: ArbiterOptions, set_name: str) -> Backend:
     except ImportError as error:
         raise BadSetting(
             f"arbiter is {options.address}, and etcd needs a package that is not there ({error.name}): "
-            f"install {EXTRA}"
+            f"install faircopy with its extra for etcd, as with {INSTALLING} in a checkout"
         ) from error
     addresses = [str(host) for host in options.address.hosts]
     return EtcdBackend(addresses, f"{PREFIX}{set_name}/", etcd_access(options))

@@ -138,7 +138,7 @@ def test_a_machine_without_the_package_for_etcd_is_told_of(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "faircopy.arbiter.etcd_backend", None)
 
     async def main() -> None:
-        with pytest.raises(BadSetting, match=r"install faircopy-broker\[etcd\]"):
+        with pytest.raises(BadSetting, match=r"with pip install '\.\[etcd\]' in a checkout"):
             opened(ArbiterOptions(parse_arbiter("etcd://h1:1")), "orders")
 
     asyncio.run(main())
