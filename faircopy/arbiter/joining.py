@@ -98,7 +98,7 @@ def founded(who: Applicant, directory: Directory, known: Known) -> SetRecord:
         raise RegistrationRefused(
             f"the arbiter has no record of replica set {who.set_name}, and yet it knows lives of its broker "
             f"{min(known.newest)}: the record is lost. `faircopy replicas rebuild-record` makes it again "
-            f"from the set's directories"
+            f"from the set's directories. If none of these is left, give a new set another name"
         )
     if directory.is_empty and not who.makes_set:
         raise RegistrationRefused(

@@ -30,6 +30,7 @@ from faircopy.arbiter.registration import (
     Registered,
     Registration,
     StoreNote,
+    UnreadableEntry,
     record_in,
     registered_in,
     version_of,
@@ -75,6 +76,7 @@ class Membership:
         self._session.on_renewal = self._renewed
         self._session.on_silence = self._silent
         self._has_session = False
+        self._said_unreadable = False
         self._incarnation = 0
         self._in_doubt_since_ms: float | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -136,10 +138,21 @@ class Membership:
         return Elected(record.epoch, record.grade())
 
     async def _lead_no_more(self) -> None:
-        """If the record names another leader, or another life, this one must end."""
-        await self._session.until(lambda: not self._is_leader())
+        """If the record names another leader, or another life, this one must end. A record that can't be read
+        names nobody.
+        """
+        await self._session.until(self._names_another)
         log.error("the record of replica set %s says that this broker does not lead", self.who.set_name)
         self._lose()
+
+    def _names_another(self) -> bool:
+        try:
+            return not self._is_leader()
+        except UnreadableEntry as error:
+            if not self._said_unreadable:
+                log.error("%s. This broker goes on leading", error)
+            self._said_unreadable = True
+            return False
 
     def _is_leader(self) -> bool:
         record = self._record()

@@ -11,7 +11,7 @@ import pytest
 from faircopy.arbiter.backend import Attempt
 from faircopy.arbiter.membership import Elected
 from faircopy.arbiter.record import Grade, SetRecord
-from faircopy.arbiter.registration import BROKERS, Registered
+from faircopy.arbiter.registration import BROKERS, RECORD, Registered
 from faircopy.arbiter.session import LeaseLost
 from tests.arbiter.memory_backend import MemoryServer
 from tests.arbiter.test_session import in_virtual_time
@@ -96,6 +96,23 @@ def test_it_is_over_once_the_record_names_another_life(
 
     in_virtual_time(main)
     assert said(caplog, "the record of replica set orders says that this broker does not lead") == 1
+
+
+def test_a_record_that_cannot_be_read_ends_no_leader(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        server = MemoryServer()
+        member = await leader(server)
+        sound = record_of(server)
+        for _ in range(2):
+            server.write(Attempt({}, {RECORD: b"{}"}))
+            await asyncio.sleep(LEASE_SECONDS)
+        assert not member.membership.lost.done()
+        write_record(server, replace(sound, leader_incarnation=9))
+        await member.membership.lost
+        await member.membership.close()
+
+    in_virtual_time(main)
+    assert said(caplog, "This broker goes on leading") == 1
 
 
 def test_a_loss_that_is_settled_is_not_in_the_record_any_more() -> None:
