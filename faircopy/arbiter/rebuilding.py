@@ -53,6 +53,12 @@ def rebuilt(
     """The record with the chosen directory as the only replica. Raises CannotRebuild."""
     note = chosen.note
     ensure_may_be_chosen(chosen, others, registered)
+    if known.record is not None and known.record.set_id != note.set_id:
+        raise CannotRebuild(
+            f"the arbiter's record is of another set (id {known.record.set_id}), and {chosen.path} is of set "
+            f"{note.set_id}: check --replica-set and --arbiter. If the other set is a mistake, delete its "
+            f"keys at the arbiter first"
+        )
     is_newest = known.record is not None and replica_of(note, known) is not None
     if known.record is not None and is_newest and known.record.epoch >= chosen.note.epoch:
         raise CannotRebuild(

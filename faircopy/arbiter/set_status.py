@@ -90,7 +90,8 @@ def age_ms(lease: LeaseLeft) -> int:
 def with_sessions(entries: Mapping[str, Versioned]) -> set[int]:
     """The brokers that have sessions. Those that are not registered wait for their turn."""
     names = (key.removeprefix(SESSIONS) for key in with_prefix(entries, SESSIONS))
-    return {int(name.partition(".")[0]) for name in names}
+    brokers = (name.partition(".")[0] for name in names)
+    return {int(broker) for broker in brokers if broker.isdecimal()}
 
 
 def cost_of_losses(record: SetRecord, lives: Mapping[int, int]) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.systems.ports import HeldPorts
+from tests.child_process import REAPER
 from tests.fetch.etcd import ETCD
 
 READY_SECONDS = 120.0
@@ -63,6 +64,7 @@ class Member:
                 stdout=log,
                 stderr=log,
             )
+        REAPER.watch(self._process.pid)
 
     @property
     def has_ended(self) -> bool:

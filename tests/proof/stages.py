@@ -26,6 +26,12 @@ class Stage:
 STAGES = (
     Stage("simulation", "new seeds, each a simulated world", "tests.simulation --seeds 1000", "--seeds 2"),
     Stage(
+        "simulation-arbiter",
+        "the same, with a broker that is a replica set of one",
+        "tests.simulation --arbiter --seeds 1000",
+        "--arbiter --seeds 2",
+    ),
+    Stage(
         "crash-states",
         "every crash point of all workloads of up to 3 operations, in every state of the disk",
         "tests.crash_states",

@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -40,8 +41,8 @@ def test_a_lost_record_is_made_of_what_the_directory_knows() -> None:
 def test_the_epoch_is_greater_than_all_that_anybody_knows() -> None:
     led = Found("/data", NOTE, 40)
     assert rebuilt(led, [], NOTHING, {}).record.epoch == 40 + EPOCHS_SKIPPED
-    of_another_set = Known(SetRecord("another", (1,), 1, 5, 90, {1: 5}), {1: SIXTH})
-    assert rebuilt(led, [], of_another_set, {}).record.epoch == 90 + EPOCHS_SKIPPED
+    newer = Known(SetRecord(SET_ID, (1,), 1, 6, 90, {1: 6}), {1: SIXTH})
+    assert rebuilt(led, [], newer, {}).record.epoch == 90 + EPOCHS_SKIPPED
 
 
 def test_an_older_copy_says_what_it_loses() -> None:
@@ -76,6 +77,9 @@ REFUSED: dict[str, Callable[[], Rebuilt]] = {
     ),
     "/newer has heard of epoch 13, and /data only of 12": lambda: rebuilt(
         CHOSEN, [Found("/newer", NOTE._replace(epoch=13), 7)], NOTHING, {}
+    ),
+    "the arbiter's record is of another set": lambda: rebuilt(
+        CHOSEN, [], Known(replace(RECORD_THERE, set_id="another"), {1: FIFTH}), {}
     ),
     "/newer has heard of epoch 14, and /data only of 12": lambda: rebuilt(
         CHOSEN, [Found("/newer", NOTE, 14)], NOTHING, {}

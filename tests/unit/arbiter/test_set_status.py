@@ -64,6 +64,7 @@ def test_a_process_that_waits_for_its_turn() -> None:
     assert states(found) == {1: "leads", 2: "waits"}
     assert found["brokers"][1]["life"] is None
     assert states(status(SOLE, {}, ("1.abc",))) == {1: "waits"}
+    assert states(status(SOLE, {1: 5}, ("1.abc", "somebody else's"))) == {1: "leads"}
 
 
 @pytest.mark.parametrize(
