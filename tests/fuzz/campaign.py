@@ -125,8 +125,11 @@ def hash_seed(seed: int) -> dict[str, str]:
 
 
 def flags(target: Target, found: Path, seed: int) -> Sequence[str]:
-    """libFuzzer's."""
+    """libFuzzer's. It does not look for inputs of other processes: it would once a second, and what it has
+    tried by then decides what inputs it makes.
+    """
     return (
+        "-reload=0",
         f"-seed={seed % 2**31}",
         f"-rss_limit_mb={MEMORY_MIB_MAX}",
         f"-timeout={INPUT_SECONDS_MAX}",
