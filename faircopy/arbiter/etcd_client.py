@@ -32,6 +32,8 @@ NEXT_SECONDS = 0.2
 """After so long, another member is asked as well, if it may be."""
 SILENT_SECONDS, HANGS_SECONDS = 1.0, 3.0
 """A watch that is silent is asked for its progress; one that does not answer that either hangs."""
+TOKENS_TRIED = 2
+"""The one at hand, which etcd may have forgotten, and a new one."""
 MESSAGE_BYTES_MAX = 64 << 20
 WEBSOCKET = aiohttp.ClientWSTimeout(ws_close=CONNECT_SECONDS)
 
@@ -77,20 +79,16 @@ class EtcdClient:
             await asyncio.gather(*asked, return_exceptions=True)
 
     async def _ask(self, address: str, path: str, body: Json) -> Json:
-        token = await self._token(address)
-        try:
-            return await self._post(address, path, body, token)
-        except EtcdRefused as error:
-            if not self._access.is_stale(token, error.message):
-                raise
-        token = await self._token(address)
-        try:
-            return await self._post(address, path, body, token)
-        except EtcdRefused as error:
-            if not self._access.is_stale(token, error.message):
-                raise
-            self._leave(address)
-            raise StoreUnavailable(f"etcd at {address} does not know a token of its own: {error}") from error
+        for _ in range(TOKENS_TRIED):
+            token = await self._token(address)
+            try:
+                return await self._post(address, path, body, token)
+            except EtcdRefused as error:
+                if not self._access.is_stale(token, error.message):
+                    raise
+                refused = error
+        self._leave(address)
+        raise StoreUnavailable(f"etcd at {address} does not know a token of its own: {refused}") from refused
 
     async def _token(self, address: str) -> str:
         """The token to show; a new one if there is none. Raises EtcdRefused, StoreUnavailable."""

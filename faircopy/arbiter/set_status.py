@@ -57,15 +57,16 @@ def row_of(
     *,
     is_waiting: bool,
 ) -> dict[str, Any]:
-    """One broker. A lease that ends with its process has no age."""
-    is_in = registered is not None and record.in_sync.get(broker) == registered.incarnation
+    """One broker; while it is away, its directory. A lease that ends with its process has no age."""
+    life = registered.incarnation if registered is not None else record.in_sync.get(broker)
+    is_in = life is not None and record.in_sync.get(broker) == life
     has_clock = lease is not None and math.isfinite(lease.granted_seconds)
     return {
         "broker": broker,
         "state": state_of(broker, record, registered, is_waiting=is_waiting),
         "in_sync": is_in,
         "drafts": is_in and broker in record.drafts,
-        "life": registered.incarnation if registered is not None else record.in_sync.get(broker),
+        "life": life,
         "address": registered.address if registered is not None else None,
         "host": registered.host if registered is not None else None,
         "lease_age_ms": age_ms(lease) if lease is not None and has_clock else None,

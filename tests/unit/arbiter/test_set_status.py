@@ -83,13 +83,18 @@ def test_nobody_leads(record: SetRecord, lives: dict[int, int]) -> None:
 def test_a_life_that_is_not_in_sync_has_nothing_for_sure() -> None:
     (row,) = status(SOLE, {1: 6})["brokers"]
     assert (row["state"], row["in_sync"], row["drafts"], row["life"]) == ("follows", False, False, 6)
+
+
+def test_a_directory_has_what_it_has_while_its_broker_is_away() -> None:
     (row,) = status(SOLE, {})["brokers"]
-    assert (row["state"], row["in_sync"], row["life"], row["address"]) == ("away", False, 5, None)
+    assert (row["state"], row["in_sync"], row["drafts"], row["life"]) == ("away", True, True, 5)
+    assert (row["address"], row["host"]) == (None, None)
 
 
 def test_several_replicas() -> None:
     found = status(THREE, {1: 4, 2: 5, 9: 1})
     assert states(found) == {1: "leads", 2: "follows", 3: "away", 9: "no replica"}
+    assert [row["in_sync"] for row in found["brokers"]] == [True, True, False, False]
     assert [row["drafts"] for row in found["brokers"]] == [True, False, False, False]
     assert found["loss"] == "the loss of broker 1 costs a pause; 1 other(s) have all that is durable"
     assert found["unclean_epoch"] == 11
