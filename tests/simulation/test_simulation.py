@@ -33,6 +33,8 @@ def test_seeds_are_good(number: int, shared: Path) -> None:
 
 @pytest.mark.timeout(len(PARTS) * PART_SECONDS_MAX)
 def test_seeds_meet_everything(shared: Path) -> None:
-    """Alone it runs all of them itself; beside the others it waits for what it needs of them."""
-    missed = missed_by(part_of(shared, number, seeds) for number, seeds in enumerate(PARTS))
+    """Alone it runs all of them itself. Beside others, who begin with the first part, it begins with the
+    last: so it waits for one of theirs at most.
+    """
+    missed = missed_by(part_of(shared, number, PARTS[number]) for number in reversed(range(len(PARTS))))
     assert not missed, f"never met by {COVERING_SEEDS} seeds: {', '.join(missed)}"
