@@ -74,7 +74,8 @@ class LmdbBackend:
     # -- reading ---------------------------------------------------------------------------------------------
 
     async def snapshot(self) -> StoreSnapshot:
-        """All keys, as they are now."""
+        """All keys, as they are now: without those of processes that have ended, whoever looks first."""
+        await self._sweep()
         while True:
             revision = self._number("revision")
             entries = {key: entry for key, (entry, _) in self._entries()}

@@ -37,6 +37,19 @@ def test_the_leases_of_a_killed_process_end(tmp_path: Path) -> None:
     asyncio.run(within_time(main()))
 
 
+def test_whoever_comes_after_the_last_process_was_killed_sees_nothing_of_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        one = BackendProcess(tmp_path, "one")
+        lease = await one.grant(SHORT_SECONDS)
+        await one.attempt(Attempt({}, {"brokers/1": b"", "record": b""}, frozenset({"brokers/1"}), lease))
+        one.kill()
+        later = BackendProcess(tmp_path, "later")
+        assert {*(await later.snapshot()).entries} == {"record"}
+        await later.close()
+
+    asyncio.run(within_time(main()))
+
+
 def test_a_lease_of_etcd_that_nobody_renews_ends(etcd: list[str]) -> None:
     async def main() -> None:
         backend = EtcdBackend(etcd, "unrenewed/")

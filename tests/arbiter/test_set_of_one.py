@@ -111,6 +111,9 @@ def test_the_second_serves_when_the_first_is_gone(tmp_path: Path, members: Any) 
     assert {each["broker"]: each["state"] for each in status["brokers"]} == {1: "waits", 2: "leads"}
     assert second.end(signal.SIGTERM) == 0
     third.until_ready()
+    third.end()
+    left = json.loads(run(*at_the_arbiter(tmp_path, "status", "--json")))
+    assert [left["leader"], *(each["state"] for each in left["brokers"])] == [None, "away"]
 
 
 def test_no_descriptor_of_a_life_is_in_the_next_one(tmp_path: Path, members: Any) -> None:
