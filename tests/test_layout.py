@@ -61,7 +61,7 @@ PURE = [
     "storage/failures.py",
     "storage/sealed.py",
     "datalog/checked.py",
-    "datalog/epochs.py",
+    "storage/epoch_history.py",
     "verify/findings.py",
     "verify/state_page.py",
     "journal/entry.py",

@@ -1,6 +1,6 @@
 """The catalogue's journal: a small map that all brokers of a set share, and that is the fold of a journal.
 
-checkpoints    "C" 0           -> JSON {"position"}
+checkpoints    "C" 0           -> see `journal.checkpoint`
 catalogue      key in UTF-8    -> version u64 big-endian, value
 
 There are two views of the map. Writes are decided by what is appended: two of them never rest on the same
@@ -11,13 +11,17 @@ ever taken back.
 from __future__ import annotations
 
 import asyncio
-import json
 import struct
 from collections.abc import Mapping
 from pathlib import Path
 
 from faircopy.catalogue.change import CatalogueChange, decode_change, encode_change
 from faircopy.errors import DoesNotFold
+from faircopy.journal.checkpoint import (
+    JournalCheckpoint,
+    decode_journal_checkpoint,
+    encode_journal_checkpoint,
+)
 from faircopy.journal.entry import Entry, Kind
 from faircopy.journal.identity import CATALOGUE_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Journal
@@ -44,7 +48,7 @@ class CatalogueJournal:
         self._appended = SortedEntries()
         self._durable = SortedEntries()
         self._changed: set[str] = set()
-        self._checkpoint_position = 0
+        self._checkpoint = JournalCheckpoint()
         self._checkpointing = False
 
     @classmethod
@@ -110,13 +114,14 @@ class CatalogueJournal:
     def open(self) -> None:
         """Open it, in the steps of `partition.opening`. Blocks. Raises DamagedJournal, StorageFailure."""
         self._load()
-        opening = self.journal.open(self._checkpoint_position)
+        opening = self.journal.open(*self._checkpoint)
         for recovered in opening.entries():
             try:
                 self._fold_found(recovered)
             except Exception as error:
                 opening.refuse(recovered.entry, error)
         opening.judge_end()
+        self.journal.ensure_leads(opening)
         self.journal.accept(opening)
         self._durable = self._appended.copy()  # what is read is durable
 
@@ -124,7 +129,7 @@ class CatalogueJournal:
         """Restore the map of the last checkpoint."""
         value = self._store.get("checkpoints", CATALOGUE_IDENTITY)
         if value is not None:
-            self._checkpoint_position = json.loads(value)["position"]
+            self._checkpoint = decode_journal_checkpoint(value)
             self._appended = checkpointed(self._store)
 
     def _fold_found(self, recovered: Recovered) -> None:
@@ -134,7 +139,7 @@ class CatalogueJournal:
 
     @property
     def bytes_since_checkpoint(self) -> int:
-        return self.journal.watermarks.appended - self._checkpoint_position
+        return self.journal.watermarks.appended - self._checkpoint.position
 
     async def checkpoint(self) -> None:
         """Store the map as of now (I6), and free journal space."""
@@ -143,16 +148,17 @@ class CatalogueJournal:
         self._checkpointing = True
         try:
             position = self.journal.watermarks.appended
+            checkpoint = JournalCheckpoint(position, self.journal.epochs_below(position))
             changed, self._changed = self._changed, set()
             rows = [self._row(key) for key in changed]
-            rows.append(Put("checkpoints", CATALOGUE_IDENTITY, json.dumps({"position": position}).encode()))
+            rows.append(Put("checkpoints", CATALOGUE_IDENTITY, encode_journal_checkpoint(checkpoint)))
             try:
                 await self.journal.sync()
                 await self._store.write(rows)
             except BaseException:
                 self._changed |= changed
                 raise
-            self._checkpoint_position = position
+            self._checkpoint = checkpoint
             for segment in self.journal.reclaim(position):
                 await self._disk.run(segment.discard)
         finally:

@@ -18,8 +18,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from faircopy.copier.fold import NOBODY, Branch, PartitionState, Standing
-from faircopy.datalog.epochs import Epochs
+from faircopy.journal.checkpoint import EPOCHS_FIELD, stored_epochs
 from faircopy.journal.entry import TransactionId
+from faircopy.storage.epoch_history import Epochs
 from faircopy.storage.state_store import Change, Delete, DeletePrefix, Put
 
 _PRODUCER_KEY = struct.Struct(">q")
@@ -28,8 +29,9 @@ _TRANSACTION = struct.Struct(">BqqIQQq")
 
 
 class Checkpoint(NamedTuple):
-    """The values that a partition has once: the journal position, offsets, the end of the data log, and two
-    fields of `PartitionState`.
+    """The values that a partition has once: the journal position, offsets, the end of the data log, two
+    fields of `PartitionState` (`epochs` is by offset), and the leader epochs of the journal's entries, by
+    position.
     """
 
     position: int
@@ -39,6 +41,7 @@ class Checkpoint(NamedTuple):
     log_byte: int
     forgotten_producer_id: int = NOBODY
     epochs: Epochs = Epochs()
+    journal_epochs: Epochs = Epochs()
 
 
 NO_CHECKPOINT = Checkpoint(0, 0, 0, None, 0)
@@ -47,14 +50,17 @@ NO_CHECKPOINT = Checkpoint(0, 0, 0, None, 0)
 
 def encode_checkpoint(identity: bytes, checkpoint: Checkpoint) -> Put:
     """The change that stores a checkpoint of the partition with this identity."""
-    fields = checkpoint._asdict() | {"epochs": checkpoint.epochs.starts}
+    fields = checkpoint._asdict() | {
+        "epochs": checkpoint.epochs.starts,
+        EPOCHS_FIELD: checkpoint.journal_epochs.starts,
+    }
     return Put("checkpoints", identity, json.dumps(fields).encode())
 
 
 def decode_checkpoint(value: bytes) -> Checkpoint:
     """The checkpoint in a stored value."""
     fields = json.loads(value)
-    return Checkpoint(**fields | {"epochs": Epochs.of(fields["epochs"])})
+    return Checkpoint(**fields | {"epochs": Epochs.of(fields["epochs"]), EPOCHS_FIELD: stored_epochs(fields)})
 
 
 class Changed(NamedTuple):

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from faircopy.copier.producer_table import ProducerTable
 from faircopy.copier.producers import BranchOutcome, ProducerState, SeenBatch
-from faircopy.datalog.epochs import Epochs
 from faircopy.errors import InvariantViolation, invariant
 from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
+from faircopy.storage.epoch_history import Epochs
 from faircopy.wire.batch import BatchHeader, read_header
 
 PREPARED_PAYLOAD = struct.Struct("<Iq")  # drafts, finished number

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.index import Place, SparseIndex
 from faircopy.datalog.leftovers import Leftovers
 from faircopy.datalog.read import DamagedLog, ReadPlan
-from faircopy.datalog.segment import NO_EPOCHS, SUFFIX, LogSegment, file_name
+from faircopy.datalog.segment import SUFFIX, LogSegment, file_name
 from faircopy.datalog.segment_times import SegmentTimes
 from faircopy.errors import FaircopyError, invariant
+from faircopy.storage.epoch_history import NO_EPOCHS, Epochs
 from faircopy.storage.paths import list_files, make_directory
 from faircopy.storage.state_store import Change, StateStore
 from faircopy.storage.system import Buffer

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from faircopy.datalog.checked import CheckedBytes
-from faircopy.datalog.epochs import Epochs
+from faircopy.storage.epoch_history import NO_EPOCHS, Epochs
 from faircopy.storage.file import File
 from faircopy.storage.paths import delete_file, exists, reaches, size_of
 from faircopy.wire.batch import HEADER_BYTES, BatchError, check_logged, read_header
 
 SUFFIX = ".log"
-NO_EPOCHS = Epochs()
 NO_TIME_MS = -(1 << 63)
 UNKNOWN_MS = (1 << 63) - 1
 

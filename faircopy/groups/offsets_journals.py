@@ -61,7 +61,7 @@ class OffsetsPartition(Partition):
         """Open it, in the steps of `partition.opening`. Blocks. Raises DamagedJournal, StorageFailure."""
         checkpoint = self.load()
         self.table.load()
-        opening = self.journal.open(checkpoint.position)
+        opening = self.journal.open(checkpoint.position, checkpoint.journal_epochs)
         for recovered in opening.entries():
             try:
                 effect = self.fold_found(recovered)
@@ -70,7 +70,7 @@ class OffsetsPartition(Partition):
             except Exception as error:
                 opening.refuse(recovered.entry, error)
         opening.judge_end()
-        ensure_whole(self)
+        ensure_whole(self, opening)
         accept(self, opening)
         for txid, transaction in self.state.undecided.items():
             if transaction.drafts:

@@ -19,5 +19,9 @@ class DamagedJournal(FaircopyError):
         self.byte = byte
 
 
+class Misplaced(FaircopyError):
+    """An entry that another replica wrote does not follow those that this journal has."""
+
+
 class JournalFull(FaircopyError):
     """The disk is full: nothing more is accepted until there is space; accepted entries wait."""

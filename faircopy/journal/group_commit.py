@@ -62,6 +62,7 @@ class GroupCommit:
         self._loop = loop
         self._options = options
         self._space = options.space
+        self._on_moved = options.on_moved
         self.space_wait = SpaceWait(options.space, loop)
         self._pending: list[WriteRun] = []
         self._when_written: deque[tuple[int, Callback]] = deque()
@@ -243,6 +244,8 @@ class GroupCommit:
             release(self._when_written, up_to)
         if self._when_durable:
             release(self._when_durable, self._marks.durable)
+        if self._on_moved is not None:
+            self._on_moved(self._journal)
 
     # -- syncing ---------------------------------------------------------------------------------------------
 
@@ -269,7 +272,16 @@ class GroupCommit:
     def _synced(self, up_to: int) -> None:
         self._marks.note_synced(up_to)
         release(self._when_durable, self._marks.durable)
+        if self._on_moved is not None:
+            self._on_moved(self._journal)
         self._flush()
+
+    # -- other replicas --------------------------------------------------------------------------------------
+
+    def note_replicated(self, up_to: int) -> None:
+        """See `Watermarks.note_replicated`."""
+        self._marks.note_replicated(up_to)
+        release(self._when_durable, self._marks.durable)
 
 
 def write_all(runs: list[WriteRun]) -> None:

@@ -23,16 +23,17 @@ from faircopy.journal.entry import (
     TransactionId,
 )
 from faircopy.journal.entry_format import encode_header
-from faircopy.journal.errors import DamagedJournal
+from faircopy.journal.errors import DamagedJournal, Misplaced
 from faircopy.journal.group_commit import Callback, GroupCommit
 from faircopy.journal.opening import Opening, ensure_reaches, misfit
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.recent import Draft
 from faircopy.journal.segment import Segment
 from faircopy.journal.segments import Segments
-from faircopy.journal.watermarks import Watermarks
+from faircopy.journal.watermarks import EVERYWHERE, Watermarks
 from faircopy.loop.waiting import tell
 from faircopy.storage.disk_pool import DiskPool
+from faircopy.storage.epoch_history import NO_EPOCHS, Epochs
 from faircopy.storage.system import Buffer
 
 Folded = TypeVar("Folded")
@@ -43,7 +44,8 @@ class Journal:
 
     `segments` and `watermarks` say where entries are and how far they have come; only the journal changes
     them. `identity` names the journal in its files. `leader_epoch`, under which this broker leads, is in each
-    appended entry. It is greater than those of all earlier leaders.
+    appended entry. It is greater than those of all earlier leaders. `epochs` has the leader epochs of all
+    entries, each with the position of its first one.
     """
 
     def __init__(
@@ -62,10 +64,15 @@ class Journal:
         self.space = options.space
         self.draft_space = options.draft_space
         self.segments = Segments(directory)
-        self.watermarks = Watermarks(is_synced_first=options.durability is Durability.FSYNC)
+        self.watermarks = Watermarks(
+            is_synced_first=options.durability is Durability.FSYNC,
+            replicated=0 if options.is_replicated else EVERYWHERE,
+        )
         self._commit = GroupCommit(self.segments, self.watermarks, identity, disk, loop, options)
         self.was_torn = False
         self.leader_epoch = leader_epoch
+        self.epochs = NO_EPOCHS
+        self._is_open = False
 
     # -- recent drafts ---------------------------------------------------------------------------------------
 
@@ -79,27 +86,65 @@ class Journal:
 
     # -- opening ---------------------------------------------------------------------------------------------
 
-    def open(self, start: int) -> Opening:
+    def open(self, start: int, epochs: Epochs = NO_EPOCHS) -> Opening:
         """Find the segments of a journal that may exist, to be read from `start` on, the checkpoint's
-        position: everything before it is known to be durable. `accept` ends the opening. Blocks.
+        position, up to which the entries have these leader epochs: everything before it is known to be
+        durable. `accept` ends the opening. Blocks.
+
+        If the journal is open raw, what it has by now is read again, so that it can be folded. It must all be
+        written. Raises DamagedJournal, StorageFailure.
+        """
+        known_durable = start
+        if self._is_open:
+            known_durable = self.watermarks.appended
+        else:
+            self.segments.open(self._identity)
+            ensure_reaches(self.segments, start)
+            if self._options.is_unclean:
+                self.segments.renew(start)
+        lost_power, passed_over = self._options.lost_power, self._options.passed_over
+        return Opening(
+            self.segments, start, epochs, known_durable, lost_power=lost_power, passed_over=passed_over
+        )
+
+    def open_raw(self, start: int, epochs: Epochs = NO_EPOCHS) -> None:
+        """Find the end of a journal, and fold nothing: be ready for copies of another replica's entries.
+        `open` reads them again to fold them. Blocks.
 
         Raises DamagedJournal, StorageFailure.
         """
-        self.segments.open(self._identity)
-        ensure_reaches(self.segments, start)
-        if self._options.is_unclean:
-            self.segments.renew(start)
-        lost_power, passed_over = self._options.lost_power, self._options.passed_over
-        return Opening(self.segments, start, lost_power=lost_power, passed_over=passed_over)
+        opening = self.open(start, epochs)
+        for _ in opening.entries():
+            pass
+        opening.judge_end()
+        self.accept(opening)
+
+    def ensure_leads(self, opening: Opening) -> None:
+        """Ensure that the epoch that is about to lead was never used before, not even by this broker (I8).
+        Epoch 0 has no leader.
+
+        Raises DamagedJournal.
+        """
+        newest = opening.epochs.newest
+        if 0 < newest >= self.leader_epoch:
+            raise DamagedJournal(
+                f"{self.directory} has entries of leader epoch {newest}, but the next epoch is "
+                f"{self.leader_epoch}: the state store is older than the journal; restore both from one "
+                f"backup"
+            )
 
     def accept(self, opening: Opening) -> None:
         """Take what was read for the whole journal: cut what follows, and be ready to append. Blocks.
 
         Raises StorageFailure.
         """
+        if self._is_open:
+            return
         opening.cut()
         self.was_torn = opening.is_torn
         self.watermarks.start_at(opening.end)
+        self.epochs = opening.epochs.trim(self.start_position)
+        self._is_open = True
 
     def misfit(self, position: int, error: Exception) -> DamagedJournal:
         """The error for a sound entry that makes no sense here."""
@@ -149,11 +194,36 @@ class Journal:
             folded = fold(entry)
             segment = self.segments.for_append(position, length, options.segment_bytes, options.new_salt)
             header = encode_header(entry, payload, segment.seed)
+            if self.leader_epoch != self.epochs.newest:
+                self.epochs = self.epochs.note(self.leader_epoch, position)
         except Exception as error:
             options.on_bug(error)
             raise
         self._commit.add(segment, header, payload, length)
         return folded
+
+    def append_copy(self, entry: Entry, payload: Buffer, payload_crc: int) -> None:
+        """Append an entry that another replica wrote, of whichever epoch, at the same position and with the
+        same payload. Its header is this replica's own: it has its salt, and how far it has synced.
+
+        The payload must match `payload_crc`, and must not change until it is written. Nothing is folded.
+        Raises Misplaced unless the entry follows those that are here.
+        """
+        marks = self.watermarks
+        if entry.position != marks.appended or entry.leader_epoch < self.epochs.newest:
+            raise Misplaced(
+                f"{self.directory} ends at position {marks.appended} in leader epoch {self.epochs.newest}: "
+                f"an entry of epoch {entry.leader_epoch} for position {entry.position} does not follow"
+            )
+        invariant(entry.payload_bytes == len(payload), "an entry has the payload that its length says")
+        options = self._options
+        segment = self.segments.for_append(
+            entry.position, entry.length, options.segment_bytes, options.new_salt
+        )
+        own = entry._replace(durable=marks.synced)
+        header = encode_header(own, payload, segment.seed, payload_crc)
+        self.epochs = self.epochs.note(entry.leader_epoch, entry.position)
+        self._commit.add(segment, header, payload, entry.length)
 
     # -- waiting ---------------------------------------------------------------------------------------------
 
@@ -189,6 +259,12 @@ class Journal:
         """
         await self._commit.sync()
 
+    def note_replicated(self, up_to: int) -> None:
+        """All other replicas that have to have an entry before it is durable have those up to here. Raises
+        InvariantViolation if they lack what is durable.
+        """
+        self._commit.note_replicated(up_to)
+
     @property
     def is_at_work(self) -> bool:
         """Whether a thread is writing or syncing."""
@@ -201,9 +277,15 @@ class Journal:
         """The position where the oldest segment begins."""
         return self.segments[0].base if self.segments else self.watermarks.appended
 
+    def epochs_below(self, position: int) -> Epochs:
+        """The leader epochs of the entries up to `position`, for a checkpoint there."""
+        return self.epochs.cut(position)
+
     def reclaim(self, below: int) -> list[Segment]:
         """Forget the segments wholly below position `below` (I7) and return them. See `Segments.reclaim`."""
-        return self.segments.reclaim(below)
+        reclaimed = self.segments.reclaim(below)
+        self.epochs = self.epochs.trim(self.start_position)
+        return reclaimed
 
     def retire(self) -> None:
         """Another instance opens the files now: keep no drafts of this one, and no files open. Whoever still

@@ -4,6 +4,7 @@
     for recovered in opening.entries():           its sound entries, in order: the caller folds them, and
         ...                                       refuses (`opening.refuse`) what does not fold
     opening.judge_end()                           what follows is nothing, or a torn tail, or damage (I9)
+    journal.ensure_leads(opening)                 the epoch that is about to lead has never been used (I8)
     journal.accept(opening)                       cut a torn tail, and be ready to append
 
 Nothing is cut before the last step, so a journal that turns out to be damaged is still as it was found.
@@ -13,40 +14,56 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from faircopy.errors import DoesNotFold, FaircopyError
+from faircopy.errors import DoesNotFold, FaircopyError, InvariantViolation
 from faircopy.journal.entry import Entry
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.reading import Recovered, read_entries
 from faircopy.journal.segments import Segments, sync_files
-from faircopy.journal.torn_tail import ensure_torn
+from faircopy.journal.torn_tail import damaged, ensure_torn
+from faircopy.storage.epoch_history import Epochs
 
 
 class Opening:
     """One opening of a journal whose segments were found. All methods block.
 
-    `end` is the position after the last entry that was taken. `is_torn` says whether something after it must
-    be cut. An entry that does not fold goes to `passed_over`; if that is None, it is damage.
+    `end` is the position after the last entry that was taken, and `epochs` the leader epochs up to there.
+    `is_torn` says whether something after it must be cut. Entries below `known_durable` must be sound. An
+    entry that does not fold goes to `passed_over`; if that is None, it is damage.
     """
 
     def __init__(
-        self, segments: Segments, start: int, *, lost_power: bool, passed_over: list[DamagedJournal] | None
+        self,
+        segments: Segments,
+        start: int,
+        epochs: Epochs,
+        known_durable: int,
+        *,
+        lost_power: bool,
+        passed_over: list[DamagedJournal] | None,
     ) -> None:
         self.end = start
+        self.epochs = epochs
         self.is_torn = False
         self._segments = segments
         self._start = start
+        self._known_durable = known_durable
         self._lost_power = lost_power
         self._passed_over = passed_over
 
     def entries(self) -> Iterator[Recovered]:
         """The sound entries, up to the first place without one. They are fsynced before the first is told.
 
-        Raises StorageFailure.
+        Raises DamagedJournal if an entry is of an older epoch than the one before it; StorageFailure.
         """
         for recovered in read_entries(self._segments, self._start):
             if self.end == self._start:
                 sync_what_was_found(self._segments)
-            yield recovered
+            try:
+                self.epochs = epochs_with(self.epochs, recovered.entry)
+            except DoesNotFold as error:
+                self.refuse(recovered.entry, error)
+            else:
+                yield recovered
             self.end = recovered.entry.end
 
     def refuse(self, entry: Entry, error: Exception) -> None:
@@ -65,14 +82,25 @@ class Opening:
         """Raise DamagedJournal unless nothing follows the entries, or a torn tail (I9). Raises
         StorageFailure.
         """
+        if self.end < self._known_durable:
+            what = f", below position {self._known_durable}, up to which it was sound: restore"
+            raise damaged(self._segments.holding(self.end), self.end, what)
         self.is_torn = bool(self._segments) and not self._segments.is_blank_from(self.end)
         if self.is_torn:
-            ensure_torn(self._segments, self.end, known_durable=self._start, lost_power=self._lost_power)
+            ensure_torn(self._segments, self.end, self._known_durable, lost_power=self._lost_power)
 
     def cut(self) -> None:
         """Remove a torn tail, durably. Raises StorageFailure."""
         if self.is_torn:
             self._segments.cut(self.end)
+
+
+def epochs_with(epochs: Epochs, entry: Entry) -> Epochs:
+    """The history with one more entry. Raises DoesNotFold if it is of an older epoch than the one before."""
+    try:
+        return epochs.note(entry.leader_epoch, entry.position)
+    except InvariantViolation as error:
+        raise DoesNotFold(f"leader epoch {entry.leader_epoch} after {epochs.newest}") from error
 
 
 def ensure_reaches(segments: Segments, checkpoint: int) -> None:

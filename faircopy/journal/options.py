@@ -31,6 +31,9 @@ class JournalOptions(NamedTuple):
     `on_bug` is called with what a fold raised, and must end the process before it returns. If `passed_over`
     is a list, entries that do not fold when they are recovered are noted there, instead of being damage.
 
+    `on_moved` is called with the identity of a journal when its written or synced position has moved.
+    `is_replicated`: nothing is durable before other replicas have it (`Journal.note_replicated`).
+
     `is_unclean`: an fsync has failed since the machine started, so bytes that can be read may not be on disk.
     `lost_power`: the machine may have lost power since the last run; if not, all written bytes are there.
     `space` is told when the disk is full. `draft_space` bounds what drafts take.
@@ -47,3 +50,5 @@ class JournalOptions(NamedTuple):
     on_bug: Callable[[Exception], None] = ignore
     passed_over: list[DamagedJournal] | None = None
     draft_space: DraftSpace = DraftSpace()
+    on_moved: Callable[[bytes], None] | None = None
+    is_replicated: bool = False

@@ -77,7 +77,7 @@ class Checkpointing:
     async def _make(self, state: PartitionState) -> None:
         folded = Checkpoint(
             state.position, state.start_offset, state.next_offset, None, 0,
-            state.forgotten_producer_id, state.epochs,
+            state.forgotten_producer_id, state.epochs, self._journal.epochs_below(state.position),
         )  # fmt: skip
         needed = min(state.position, state.first_needed_position)
         state.producers.sleep()

@@ -7,7 +7,8 @@ The order of the steps matters: each trusts only what an earlier one has establi
 2. The journal finds its segments.
 3. Its entries after the checkpoint are read, checked and fsynced. Each is folded into the state, and its
    effect goes into the log at once.
-4. The end is judged. It must be that of the journal, or a torn tail, and nothing durable may be missing.
+4. The end is judged. It must be that of the journal, or a torn tail, and nothing durable may be missing. The
+   epoch that is about to lead must be new.
 5. What was read is accepted: the log drops what the journal does not have, and then the journal cuts its torn
    tail.
 
@@ -27,7 +28,6 @@ from typing import NamedTuple
 from faircopy.copier.log_copier import LogCopier
 from faircopy.datalog.log import DataLog
 from faircopy.errors import FaircopyError
-from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.opening import Opening
@@ -108,7 +108,7 @@ def recover(partition: HostedPartition) -> None:
     copier = partition.copier
     checkpoint = partition.load()
     copier.open(checkpoint)
-    opening = partition.journal.open(checkpoint.position)
+    opening = partition.journal.open(checkpoint.position, checkpoint.journal_epochs)
     for recovered in opening.entries():
         try:
             effect = partition.fold_found(recovered)
@@ -117,17 +117,17 @@ def recover(partition: HostedPartition) -> None:
         except Exception as error:
             opening.refuse(recovered.entry, error)
     opening.judge_end()
-    ensure_whole(partition)
+    ensure_whole(partition, opening)
     copier.drop_rest(partition.state.epochs.newest)
     accept(partition, opening)
 
 
-def ensure_whole(partition: Partition) -> None:
-    """When everything is folded and nothing is cut yet: raise DamagedJournal if something durable is
-    missing.
+def ensure_whole(partition: Partition, opening: Opening) -> None:
+    """When everything is folded and nothing is cut yet: raise DamagedJournal if something durable is missing,
+    or if somebody has led under this epoch.
     """
     ensure_drafts(partition)
-    ensure_leads(partition)
+    partition.journal.ensure_leads(opening)
 
 
 def accept(partition: Partition, opening: Opening) -> None:
@@ -143,17 +143,3 @@ def ensure_drafts(partition: Partition) -> None:
     for transaction_id, transaction in partition.state.undecided.items():
         if transaction.first < partition.checkpoint_position:
             ReverseWalk(partition.journal, transaction_id, read_from_disk).check(transaction.head)
-
-
-def ensure_leads(partition: Partition) -> None:
-    """Ensure that the leader epoch was never used before, not even by this broker (I8). Epoch 0 has no
-    leader.
-
-    Raises DamagedJournal.
-    """
-    newest, next_epoch = partition.state.epochs.newest, partition.leader_epoch
-    if 0 < newest >= next_epoch:
-        raise DamagedJournal(
-            f"{partition.journal.directory} has entries of leader epoch {newest}, but the next epoch is "
-            f"{next_epoch}: the state store is older than the journal; restore both from one backup"
-        )

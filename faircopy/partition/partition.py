@@ -26,7 +26,6 @@ from faircopy.copier.fold import (
 )
 from faircopy.copier.producers import ProducerState, RejectedBatch
 from faircopy.copier.sink import Sink
-from faircopy.datalog.epochs import Epochs
 from faircopy.errors import DoesNotFold, FaircopyError, InvariantViolation
 from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
 from faircopy.journal.errors import JournalFull
@@ -37,6 +36,7 @@ from faircopy.partition.checkpointing import LET_GO_POLL_SECONDS, STARVED_POLL_S
 from faircopy.partition.name import PartitionName
 from faircopy.partition.participant import DELETED, LEADERLESS, Done, Failed, NotLed, Participant, Promise
 from faircopy.storage.disk_pool import DiskPool
+from faircopy.storage.epoch_history import Epochs
 from faircopy.storage.failures import Shortage
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import Buffer

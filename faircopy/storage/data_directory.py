@@ -36,7 +36,7 @@ from faircopy.storage.paths import (
 )
 from faircopy.storage.system import PRIVATE_DIRECTORY, mounted
 
-FORMAT = 2
+FORMAT = 3
 OLDEST_FORMAT = 2
 """The oldest format that a start upgrades. An older directory is refused."""
 FORMAT_FILE = "format.json"

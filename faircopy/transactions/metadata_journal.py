@@ -1,6 +1,6 @@
 """One metadata journal J-k with its table: append and fold, checkpoint and open.
 
-checkpoints        "J" k                                         -> JSON {"position"}
+checkpoints        "J" k                                         -> see `journal.checkpoint`
 transactional_ids  "J" k, transactional id in UTF-8, or its hash -> JSON of the producer, with transactions;
                                                                     if it is idle: see `producers.idle_row`
 groups             "J" k, joint group in UTF-8, or its hash      -> JSON of the joint group
@@ -14,6 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from faircopy.errors import DoesNotFold, InvariantViolation
+from faircopy.journal.checkpoint import (
+    JournalCheckpoint,
+    decode_journal_checkpoint,
+    encode_journal_checkpoint,
+)
 from faircopy.journal.entry import Kind, TransactionId
 from faircopy.journal.identity import METADATA_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Journal
@@ -40,7 +45,7 @@ class MetadataJournal:
         self._store = store
         self._disk = disk
         self.identity = journal_identity(number)
-        self._checkpoint_position = 0
+        self._checkpoint = JournalCheckpoint()
         self._checkpointing = False
         self._is_retired = False
 
@@ -72,13 +77,14 @@ class MetadataJournal:
     def open(self) -> None:
         """Open it, in the steps of `partition.opening`. Blocks. Raises DamagedJournal, StorageFailure."""
         self._load()
-        opening = self.journal.open(self._checkpoint_position)
+        opening = self.journal.open(*self._checkpoint)
         for recovered in opening.entries():
             try:
                 self._fold(recovered)
             except Exception as error:
                 opening.refuse(recovered.entry, error)
         opening.judge_end()
+        self.journal.ensure_leads(opening)
         self.journal.accept(opening)
         # What is read is durable.
         self.table.producers.sleep(undurable=(), flags=UNTOUCHED)
@@ -87,7 +93,7 @@ class MetadataJournal:
         """Restore the table of the last checkpoint."""
         value = self._store.get("checkpoints", self.identity)
         if value is not None:
-            self._checkpoint_position = json.loads(value)["position"]
+            self._checkpoint = decode_journal_checkpoint(value)
             for _, stored in self._store.scan("groups", self.identity):
                 group = decode_group(json.loads(stored))
                 self.table.groups[group.name] = group
@@ -142,7 +148,7 @@ class MetadataJournal:
 
     @property
     def bytes_since_checkpoint(self) -> int:
-        return self.journal.watermarks.appended - self._checkpoint_position
+        return self.journal.watermarks.appended - self._checkpoint.position
 
     async def checkpoint(self) -> None:
         """Store the table as of now (I6), and free journal space."""
@@ -151,11 +157,12 @@ class MetadataJournal:
         self._checkpointing = True
         try:
             position = self.journal.watermarks.appended
+            checkpoint = JournalCheckpoint(position, self.journal.epochs_below(position))
             changed, self.table.changed = self.table.changed, set()
             changed_groups, self.table.changed_groups = self.table.changed_groups, set()
             changes = [self._change(transactional_id) for transactional_id in changed]
             changes += [self._group_change(name) for name in changed_groups]
-            changes.append(Put("checkpoints", self.identity, json.dumps({"position": position}).encode()))
+            changes.append(Put("checkpoints", self.identity, encode_journal_checkpoint(checkpoint)))
             try:
                 await self.journal.sync()
                 await self._store.write(changes)
@@ -163,7 +170,7 @@ class MetadataJournal:
                 self.table.changed |= changed
                 self.table.changed_groups |= changed_groups
                 raise
-            self._checkpoint_position = position
+            self._checkpoint = checkpoint
             self.table.producers.sleep(undurable=self.table.changed)
             for segment in self.journal.reclaim(position):
                 await self._disk.run(segment.discard)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from faircopy.errors import FaircopyError
+from faircopy.errors import DoesNotFold, FaircopyError
 from faircopy.journal.entry import Entry
 from faircopy.journal.errors import DamagedJournal
+from faircopy.journal.opening import epochs_with
 from faircopy.journal.reading import Recovered, read_entries
 from faircopy.journal.segment import HEADER, HEADER_BYTES, SUFFIX, Segment
 from faircopy.journal.segments import Segments, is_blank
 from faircopy.journal.torn_tail import ensure_torn
+from faircopy.storage.epoch_history import NO_EPOCHS, UNKNOWN_EPOCHS, Epochs
 from faircopy.storage.file import File
 from faircopy.storage.paths import list_files
 from faircopy.verify.findings import Advance, Finding
+from faircopy.verify.journal_epochs import EpochsFound
 
 ADVANCE_BYTES = 1 << 20
 
@@ -74,8 +77,8 @@ class JournalFiles:
 
     # -- the methods of a Journal ----------------------------------------------------------------------------
 
-    def open(self, start: int) -> FilesOpening:
-        """Read it from `start` on. Raises DamagedJournal."""
+    def open(self, start: int, epochs: Epochs = NO_EPOCHS) -> FilesOpening:
+        """Read it from `start` on, up to which the entries have these epochs. Raises DamagedJournal."""
         if not self.segments and start:
             raise DamagedJournal(
                 f"no segment is there, and the journal was checkpointed at {start}", self.directory
@@ -85,7 +88,10 @@ class JournalFiles:
                 f"the journal begins at {self.start_position}, after its checkpoint at {start}",
                 self.directory,
             )
-        return FilesOpening(self, start)
+        return FilesOpening(self, start, epochs)
+
+    def ensure_leads(self, opening: FilesOpening) -> None:
+        """Do nothing: nobody leads files."""
 
     def accept(self, opening: FilesOpening) -> None:
         """Do nothing: the files stay as they are."""
@@ -103,13 +109,19 @@ class JournalFiles:
 class FilesOpening:
     """Stands in for an `Opening` of a journal that is only read."""
 
-    def __init__(self, files: JournalFiles, start: int) -> None:
+    def __init__(self, files: JournalFiles, start: int, epochs: Epochs) -> None:
         self._files = files
         self._start = start
+        self._epochs = epochs
 
     def entries(self) -> Iterator[Recovered]:
-        """The sound entries."""
-        return self._files.entries(self._start)
+        """The sound entries. Raises DamagedJournal if one is of an older epoch than the one before it."""
+        for recovered in self._files.entries(self._start):
+            try:
+                self._epochs = epochs_with(self._epochs, recovered.entry)
+            except DoesNotFold as error:
+                self.refuse(recovered.entry, error)
+            yield recovered
 
     def refuse(self, entry: Entry, error: Exception) -> None:
         """Raise DamagedJournal, since an entry did not fold; or the error itself, if it is one of ours."""
@@ -136,10 +148,16 @@ def open_journal(
     return JournalFiles(Segments(directory, segments), advance), findings
 
 
-def check_below(files: JournalFiles, needed: int, checkpoint: int) -> Iterator[Finding]:
-    """Check the entries below a checkpoint: one must end there (I6), none may be missing from `needed` on."""
+def check_below(
+    files: JournalFiles, needed: int, checkpoint: int, epochs: Epochs = UNKNOWN_EPOCHS
+) -> Iterator[Finding]:
+    """Check the entries below a checkpoint: one must end there (I6), none may be missing from `needed` on,
+    and they must have the `epochs` that the checkpoint has, as far as it has any.
+    """
     while True:
+        found = EpochsFound(files.start_position)
         for recovered in files.entries(files.start_position):
+            found.note(recovered.entry)
             if recovered.entry.end >= checkpoint:
                 break
         if files.end >= checkpoint or not files.leave_out_below(needed):
@@ -152,6 +170,8 @@ def check_below(files: JournalFiles, needed: int, checkpoint: int) -> Iterator[F
         yield Finding(
             where.path, where.at(checkpoint), f"I6: no entry ends at the checkpoint, position {checkpoint}"
         )
+    elif difference := found.difference(epochs):
+        yield Finding(files.directory, None, difference)
 
 
 def finding_of(error: Exception, path: Path) -> Finding:

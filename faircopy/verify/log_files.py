@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from faircopy.datalog.epochs import NOTHING_KNOWN, Epochs
 from faircopy.datalog.segment import SUFFIX
 from faircopy.errors import FaircopyError
+from faircopy.storage.epoch_history import NOTHING_KNOWN, Epochs
 from faircopy.storage.file import File
 from faircopy.storage.paths import list_files
 from faircopy.verify.findings import Advance

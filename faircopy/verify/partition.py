@@ -20,8 +20,10 @@ from faircopy.errors import FaircopyError, InvariantViolation
 from faircopy.journal.reading import Recovered
 from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
 from faircopy.journal.torn_tail import ensure_torn
+from faircopy.storage.epoch_history import UNKNOWN_EPOCHS
 from faircopy.storage.state_store import StateStore
 from faircopy.verify.findings import Advance, Finding
+from faircopy.verify.journal_epochs import EpochsFound
 from faircopy.verify.journal_files import JournalFiles, check_below, finding_of, open_journal
 from faircopy.verify.partition_log import Derived, Expected, PartitionLog
 from faircopy.verify.span_check import SpanCheck, stored_spans
@@ -89,7 +91,9 @@ class PartitionCheck:
             return
         # If _expected folds the journal from its start, it is not read twice, unless there may be a gap.
         if files.start_position < position and (files.start_position or len(files.segments) > 1):
-            yield from check_below(files, needed, position)
+            # A journal that is whole is compared as it is folded.
+            epochs = checkpoint.journal_epochs if checkpoint and files.start_position else UNKNOWN_EPOCHS
+            yield from check_below(files, needed, position, epochs)
 
     def _stored_state(self, checkpoint: Checkpoint | None) -> PartitionState:
         if checkpoint is None:
@@ -106,11 +110,14 @@ class PartitionCheck:
         self._state = PartitionState() if is_whole else self._stored_state(checkpoint)
         if not files.segments or files.start_position > position:
             return
+        found = EpochsFound(0)
         try:
             for recovered in files.entries(0 if is_whole else position):
+                found.note(recovered.entry)
                 yield from self._fold(files, recovered, position)
                 if checkpoint is not None and self._state.position == position:
                     self._compare_states(files, checkpoint)
+                    self._compare_epochs(files, checkpoint, found)
             ensure_torn(files.segments, files.end, known_durable=position)
             self._check_lists(files)
             if is_whole:
@@ -162,6 +169,10 @@ class PartitionCheck:
                 f"I6: the checkpoint has leader epochs {checkpoint.epochs}, and the journal up to there "
                 f"{self._state.epochs}",
             )
+
+    def _compare_epochs(self, files: JournalFiles, checkpoint: Checkpoint, found: EpochsFound) -> None:
+        if difference := found.difference(checkpoint.journal_epochs):
+            raise files.damaged(checkpoint.position, difference)
 
     def _compare_spans(self, files: JournalFiles) -> None:
         difference = self._spans.difference()

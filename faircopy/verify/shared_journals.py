@@ -5,8 +5,7 @@ as in the broker.
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -22,9 +21,11 @@ from faircopy.copier.checkpoint import decode_checkpoint, restore
 from faircopy.copier.fold import PartitionState
 from faircopy.errors import DoesNotFold, FaircopyError
 from faircopy.groups.group_offsets import GroupOffsets
+from faircopy.journal.checkpoint import JournalCheckpoint, decode_journal_checkpoint
 from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
 from faircopy.storage.disk_pool import DiskPool
+from faircopy.storage.epoch_history import NO_EPOCHS
 from faircopy.storage.sealed import DamagedRecord
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.store_check import FILE
@@ -49,11 +50,10 @@ class CatalogueCheck:
         """All findings."""
         findings = [*self._findings]
         if not findings:
-            value = self._store.get("checkpoints", CATALOGUE_IDENTITY)
-            position = int(json.loads(value)["position"]) if value is not None else 0
-            findings += check_folded(self._files, position, position, self.catalogue.open)
+            checkpoint = decode_journal_checkpoint(self._store.get("checkpoints", CATALOGUE_IDENTITY))
+            findings += check_folded(self._files, checkpoint.position, checkpoint, self.catalogue.open)
         if not findings:
-            findings += [*self._check_founded(), *self._check_checkpoint(position)]
+            findings += [*self._check_founded(), *self._check_checkpoint(checkpoint.position)]
         self._files.finish()
         self.is_sound = not findings
         yield from findings
@@ -97,21 +97,21 @@ def check_metadata_journal(
     files, findings = open_journal(directory, identity, advance)
     yield from findings
     if not findings:
-        value = store.get("checkpoints", identity)
-        position = int(json.loads(value)["position"]) if value is not None else 0
+        checkpoint = decode_journal_checkpoint(store.get("checkpoints", identity))
         # It only reads, so the parts that write a Journal are not needed.
         journal = MetadataJournal(number, cast(Journal, files), store, cast(DiskPool, None))
-        yield from check_folded(files, position, position, journal.open)
+        yield from check_folded(files, checkpoint.position, checkpoint, journal.open)
     files.finish()
 
 
-def check_folded(files: JournalFiles, needed: int, position: int, fold: object) -> Iterator[Finding]:
-    """Check the entries below a checkpoint's position, which are needed from `needed` on, and feed the rest
-    to `fold`. Raises DamagedRecord.
+def check_folded(
+    files: JournalFiles, needed: int, checkpoint: JournalCheckpoint, fold: Callable[[], None]
+) -> Iterator[Finding]:
+    """Check the entries below a checkpoint, which are needed from `needed` on, and feed the rest to `fold`.
+    Raises DamagedRecord.
     """
-    assert callable(fold)
-    if files.segments and files.start_position < position:
-        yield from check_below(files, needed, position)
+    if files.segments and files.start_position < checkpoint.position:
+        yield from check_below(files, needed, *checkpoint)
     try:
         fold()
     except DamagedRecord:
@@ -129,12 +129,14 @@ class OffsetsCheck:
         self._files, self._findings = open_journal(directory, identity, advance)
         self._table = GroupOffsets(identity, cast(Journal, self._files), store)
         self._state = PartitionState()
+        self._epochs = NO_EPOCHS
 
     def run(self) -> Iterator[Finding]:
         """All findings."""
         yield from self._findings
         if not self._findings:
             value = self._store.get("checkpoints", self._identity)
+            checkpoint = decode_journal_checkpoint(value)
             if value is not None:
                 scan = self._store.scan
                 self._state = restore(
@@ -142,14 +144,14 @@ class OffsetsCheck:
                     scan("producers", self._identity),
                     scan("transactions", self._identity),
                 )
-            position = self._state.position
-            needed = min(position, self._state.first_needed_position)
-            yield from check_folded(self._files, needed, position, self._recover)
+            needed = min(checkpoint.position, self._state.first_needed_position)
+            self._epochs = checkpoint.epochs
+            yield from check_folded(self._files, needed, checkpoint, self._recover)
         self._files.finish()
 
     def _recover(self) -> None:
         self._table.load()
-        opening = self._files.open(self._state.position)
+        opening = self._files.open(self._state.position, self._epochs)
         for recovered in opening.entries():
             try:
                 self._fold(recovered)

@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Iterator
 
 from faircopy.datalog.check import check_up_to, needs_check
-from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.index import Place, SparseIndex
 from faircopy.datalog.log import DataLog, LogEnd
 from faircopy.datalog.read import DamagedLog, find_batches, read_batches, read_from_disk
 from faircopy.datalog.segment import file_name
 from faircopy.datalog.time_search import find_in_segment, find_latest_in_segment, search_of
+from faircopy.storage.epoch_history import Epochs
 from faircopy.storage.failures import StorageFailure
 from faircopy.storage.state_store import Put
 from faircopy.storage.system import mount

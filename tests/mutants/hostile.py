@@ -10,12 +10,13 @@ from typing import Any
 from faircopy.copier import checkpoint, fold
 from faircopy.copier.log_copier import LogCopier
 from faircopy.copier.producers import ProducerState
-from faircopy.datalog.epochs import Epochs
 from faircopy.journal import reverse_list
 from faircopy.journal.entry import HEADER_BYTES, Entry
 from faircopy.journal.journal import Journal
-from faircopy.partition import checkpointing, opening, partition
+from faircopy.journal.opening import Opening
+from faircopy.partition import checkpointing, partition
 from faircopy.storage.clock import SteadyClock, SteadyNote
+from faircopy.storage.epoch_history import Epochs
 from faircopy.storage.state_store import Put
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.finished import FinishedNumbers
@@ -130,10 +131,10 @@ def bear_the_epoch_of_who_copies() -> Iterator[Any]:
 def lead_again_under_an_old_epoch() -> Iterator[Any]:
     """I8: a partition is led under the epoch of an earlier leader."""
 
-    def ensure_leads(_partition: partition.Partition) -> None:
+    def ensure_leads(_journal: Journal, _opening: Opening) -> None:
         pass
 
-    with replaced(opening, "ensure_leads", ensure_leads):
+    with replaced(Journal, "ensure_leads", ensure_leads):
         yield
 
 

@@ -18,7 +18,9 @@ from faircopy.copier.producer_table import ProducerTable
 from faircopy.copier.spans import Spans
 from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.groups.offsets_journals import OffsetsPartition
+from faircopy.journal.checkpoint import decode_journal_checkpoint
 from faircopy.journal.journal import Journal
+from faircopy.journal.opening import epochs_with
 from faircopy.journal.reading import Recovered
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.partition import Partition
@@ -44,12 +46,14 @@ def differences(broker: Broker) -> Iterator[str]:
     for home in broker.shards.metadata_journals():
         if is_written(home.journal):
             yield from compare(f"transactions of journal {home.number}", home.table, table_of(broker, home))
+            yield from compare_epochs(broker, home.journal, home.identity)
     for partition in broker.shards.partitions():
         if partition.failure is None and is_written(partition.journal):
             files = files_of(partition.journal, partition.identity)
             anew = FoldedAnew(broker, partition, files)
             yield from compare(f"state of {partition.name}", partition.state, anew.state)
             yield from anew.faults()
+            yield from compare_epochs(broker, partition.journal, partition.identity)
             if isinstance(partition, OffsetsPartition) and is_shown(partition.journal):
                 yield from compare_offsets(broker, partition)
 
@@ -82,8 +86,19 @@ def compare_catalogue(broker: Broker) -> Iterator[str]:
     anew = CatalogueJournal(cast(Journal, files), broker.store, cast(DiskPool, None))
     anew.open()
     yield from compare("the catalogue", live._appended, anew._appended)
+    yield from compare_epochs(broker, live.journal, CATALOGUE_IDENTITY)
     if is_shown(live.journal):
         yield from compare("the catalogue as it is read", live._durable, anew._durable)
+
+
+def compare_epochs(broker: Broker, journal: Journal, identity: bytes) -> Iterator[str]:
+    """The leader epochs of a journal's entries, by position."""
+    checkpoint = decode_journal_checkpoint(broker.store.get("checkpoints", identity))
+    files, epochs = files_of(journal, identity), checkpoint.epochs
+    for recovered in files.entries(checkpoint.position) if files.segments else ():
+        epochs = epochs_with(epochs, recovered.entry)
+    anew = epochs.trim(journal.start_position)
+    yield from compare(f"leader epochs in {journal.directory}", str(journal.epochs), str(anew))
 
 
 class FoldedAnew:

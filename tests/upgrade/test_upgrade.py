@@ -1,35 +1,66 @@
-"""A directory of an older format is upgraded, or refused. There is none yet, so format 0 is made up."""
+"""A directory of an older format is upgraded, or refused.
+
+Format 2 had no leader epochs by position in the checkpoints of journals.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from faircopy.storage.data_directory import FORMAT, DataDirectoryError, read_format
+from faircopy.journal.checkpoint import EPOCHS_FIELD
+from faircopy.journal.entry import HEADER_BYTES as ENTRY_HEADER_BYTES
+from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
+from faircopy.storage.data_directory import FORMAT, OLDEST_FORMAT, DataDirectoryError, read_format
+from faircopy.storage.state_store import Put, StateStore
+from faircopy.transactions.metadata_journal import journal_identity
+from faircopy.verify.directory import DirectoryCheck
 from tests.broker_process import BrokerProcess
 
-UPGRADES = f"has format 0: this start upgrades it to format {FORMAT}"
-UPGRADED = f"was upgraded from format 0 to {FORMAT}"
+OLD = 2
+UPGRADES = f"has format {OLD}: this start upgrades it to format {FORMAT}"
+UPGRADED = f"was upgraded from format {OLD} to {FORMAT}"
 
 
 class OldDirectory:
-    """A directory of format 0 that a killed broker has left, with one message that was committed."""
+    """A directory of format 2 that a killed broker has left, with checkpoints and a committed message."""
 
     def __init__(self, directory: Path) -> None:
         self.broker = BrokerProcess(directory, "plain.enabled=false", "disk.reserve.bytes=0")
         self.format_file = self.broker.data_directory / "format.json"
         with self.broker:
             commit(self.broker.address, b"old")
+        with self.broker:  # the stop has written checkpoints; a kill leaves entries after them
+            commit(self.broker.address, b"later")
             self.broker.kill()
-        self.format_file.write_bytes(read_format(self.format_file)._replace(version=0).encode())
+        asyncio.run(self._take_epochs_away())
+        self.set_format(OLD)
 
-    def knows(self) -> BrokerProcess:
-        """A broker that upgrades format 0."""
-        self.broker.program = ("tests.upgrade.knows_format_0",)
-        return self.broker
+    async def _take_epochs_away(self) -> None:
+        store = StateStore(self.broker.data_directory / "state.lmdb", asyncio.get_running_loop())
+        rows = {key: json.loads(row) for key, row in store.scan("checkpoints", b"")}
+        self.positions = {key: row["position"] for key, row in rows.items()}
+        assert sum(len(row.pop(EPOCHS_FIELD)) for row in rows.values()) >= len(rows) > 2
+        await store.write([Put("checkpoints", key, json.dumps(row).encode()) for key, row in rows.items()])
+        store.close()
+
+    def entries_after_checkpoints(self) -> Iterator[tuple[Path, int]]:
+        """The files of metadata journals that go on after their checkpoints, and the bytes where they do."""
+        for path in (self.broker.data_directory / "journal" / "_metadata").glob("*/*.journal"):
+            identity = journal_identity(int(path.parent.name))
+            byte = SEGMENT_HEADER_BYTES + self.positions.get(identity, 0)
+            if any(path.read_bytes()[byte : byte + ENTRY_HEADER_BYTES]):
+                yield path, byte
+
+    def set_format(self, version: int) -> None:
+        """Write another number into the format file."""
+        self.format_file.write_bytes(read_format(self.format_file)._replace(version=version).encode())
 
 
 @pytest.fixture
@@ -58,40 +89,42 @@ def read(address: str) -> list[bytes | None]:
 
 
 def test_an_old_directory_is_upgraded_once(old: OldDirectory) -> None:
-    """And goes on, also with a broker that knows the newest format only."""
-    with old.knows() as broker:
+    """And goes on, with everything that was in it."""
+    with old.broker as broker:
         assert broker.log.index(UPGRADES) < broker.log.index(UPGRADED)
         assert read_format(old.format_file).version == FORMAT
         commit(broker.address, b"new")
         broker.kill()
-        broker.program = ("faircopy",)
         broker.start()
         assert broker.log.count(UPGRADES) == broker.log.count(UPGRADED) == 1
-        assert read(broker.address) == [b"old", b"new"]
+        assert read(broker.address) == [b"old", b"later", b"new"]
+    assert list(findings(broker.data_directory)) == []
+
+
+def findings(directory: Path) -> Iterator[str]:
+    """What `faircopy verify` finds: epochs before the upgrade are unknown, and not compared."""
+    for finding in DirectoryCheck(directory).run():
+        yield str(finding)
 
 
 def test_a_start_that_fails_upgrades_nothing(old: OldDirectory) -> None:
     """An older faircopy can still be put back in its place."""
-    paths = (old.broker.data_directory / "journal" / "_metadata").glob("*/*.journal")
-    path = next(path for path in paths if any(path.read_bytes()[64:128]))
+    path, byte = next(old.entries_after_checkpoints())
     content = bytearray(path.read_bytes())
-    content[64 + 8] ^= 1
+    content[byte + 8] ^= 1
     path.write_bytes(content)
     with pytest.raises(RuntimeError, match="is damaged at byte"):
-        old.knows().start()
-    assert read_format_as_written(old.format_file) == 0
+        old.broker.start()
+    assert read_format(old.format_file).version == OLD
     assert path.read_bytes() == content
 
 
-def read_format_as_written(path: Path) -> int:
-    (number,) = (version for version in (0, FORMAT) if f'"format": {version},' in path.read_text())
-    return number
-
-
 def test_a_format_that_is_too_old_is_refused(old: OldDirectory) -> None:
+    old.set_format(0)
+    content = old.format_file.read_bytes()
     with pytest.raises(RuntimeError, match=r"has format 0, .* reads formats from 2 on"):
         old.broker.start()
-    assert read_format_as_written(old.format_file) == 0
+    assert old.format_file.read_bytes() == content
 
 
 def test_a_directory_of_format_1_is_refused(old: OldDirectory) -> None:
@@ -99,7 +132,7 @@ def test_a_directory_of_format_1_is_refused(old: OldDirectory) -> None:
     content = b'{"format": 1, "cluster": "0f1e2d3c4b5a69788796a5", "crc32c": 4253679992}'
     old.format_file.write_bytes(content)
     before = files_in(old.broker.data_directory)
-    says = f"has format 1, .* reads formats from {FORMAT} on: choose a new directory with --data-dir"
+    says = f"has format 1, .* reads formats from {OLDEST_FORMAT} on: choose a new directory with --data-dir"
     with pytest.raises(RuntimeError, match=says) as raised:
         old.broker.start()
     assert "MirrorMaker" in str(raised.value) and "Traceback" not in str(raised.value)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from faircopy.api.fetch.sessions import Asking, SessionRefused
 from faircopy.catalogue.topics import UnknownTopic, UnknownTopicId
 from faircopy.datalog.check import check_up_to
-from faircopy.datalog.epochs import UNDEFINED, EpochEnd
 from faircopy.datalog.log import OffsetOutOfRange
 from faircopy.datalog.read import DamagedLog, ReadPlan, find_batches, read_from_disk
 from faircopy.errors import FaircopyError
@@ -20,6 +19,7 @@ from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import NotLed
 from faircopy.serving.codes import code_of
 from faircopy.settings.table import Settings
+from faircopy.storage.epoch_history import UNDEFINED, EpochEnd
 from faircopy.storage.failures import Shortage
 from faircopy.storage.file import FileRange
 from faircopy.storage.sealed import DamagedState
@@ -49,7 +49,7 @@ class Diverged(FaircopyError):
     """What the client fetched last is not in this log. `end` is where the two logs diverge."""
 
     def __init__(self, end: EpochEnd) -> None:
-        super().__init__(f"the logs diverge at offset {end.end_offset}, where leader epoch {end.epoch} ends")
+        super().__init__(f"the logs diverge at offset {end.end}, where leader epoch {end.epoch} ends")
         self.end = end
 
 
@@ -183,7 +183,7 @@ def ensure_same_history(asked: FetchPartition, partition: HostedPartition) -> No
     end = partition.epochs.end_of(named, log.end_offset)
     if end == UNDEFINED:
         raise OffsetOutOfRange(f"{partition.name} has not had leader epoch {named}")
-    diverges = end.epoch < named or end.end_offset < asked.fetch_offset
+    diverges = end.epoch < named or end.end < asked.fetch_offset
     if diverges and asked.fetch_offset >= log.start_offset:
         raise Diverged(end)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,7 @@ from faircopy.storage.state_store import StateStore
 from faircopy.storage.versioned_map import Versioned
 
 SEGMENT_BYTES = 1 << 20
+_EPOCHS = itertools.count(1)
 
 
 class Opened:
@@ -43,7 +45,9 @@ class Opened:
             space=self.space,
             passed_over=passed_over,
         )
-        self.catalogue = CatalogueJournal.of(directory / "journal", self.store, self.disk, loop, options, 1)
+        self.catalogue = CatalogueJournal.of(
+            directory / "journal", self.store, self.disk, loop, options, next(_EPOCHS)
+        )
         try:
             self.catalogue.open()
         except BaseException:

@@ -9,10 +9,10 @@ import pytest
 
 from faircopy.copier.checkpoint import Checkpoint, decode_checkpoint, encode_checkpoint
 from faircopy.datalog.check import check_up_to
-from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.read import DamagedLog
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.errors import DamagedJournal
+from faircopy.storage.epoch_history import Epochs
 from faircopy.verify.log_files import LogFile, log_files
 from tests.unit.copier.partition_bench import IDENTITY, PartitionBench, run
 

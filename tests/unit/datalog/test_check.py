@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from faircopy.datalog import check
 from faircopy.datalog.check import check_up_to, needs_check
 from faircopy.datalog.checked import CheckedBytes, CheckedRange
-from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.index import Place
 from faircopy.datalog.read import DamagedLog, ReadPlan, read_from_disk
 from faircopy.datalog.segment import LogSegment
+from faircopy.storage.epoch_history import Epochs
 from faircopy.wire.records import NewRecord, build_batch
 
 EPOCHS = Epochs.of([(0, 0), (2, 30), (3, 31 * 3)])

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from faircopy.copier.checkpoint import Checkpoint
-from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.index import Place, Stretch
 from faircopy.datalog.segment import file_name
+from faircopy.storage.epoch_history import Epochs
 from faircopy.verify.partition_log import Derived, PartitionLog
 from faircopy.verify.span_check import SpanCheck
 from faircopy.wire.records import NewRecord, build_batch

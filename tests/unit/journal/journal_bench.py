@@ -14,6 +14,7 @@ from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.reading import Recovered
+from faircopy.storage.epoch_history import NO_EPOCHS, Epochs
 from tests.unit.idle import CountedPool, idle
 
 IDENTITY = bytes(range(20))
@@ -35,6 +36,7 @@ class Bench:
         self.failures: list[BaseException] = []
         self.bugs: list[Exception] = []
         self.durability = durability
+        self.moved: list[bytes] = []
         self._salt = 0
 
     async def idle(self) -> None:
@@ -45,7 +47,13 @@ class Bench:
         self._salt += 1
         return self._salt
 
-    def journal(self, passed_over: list[DamagedJournal] | None = None) -> Journal:
+    def journal(
+        self,
+        passed_over: list[DamagedJournal] | None = None,
+        leader_epoch: int = 0,
+        *,
+        is_replicated: bool = False,
+    ) -> Journal:
         options = JournalOptions(
             self.durability,
             SEGMENT_BYTES,
@@ -53,8 +61,10 @@ class Bench:
             self.failures.append,
             on_bug=self.bugs.append,
             passed_over=passed_over,
+            on_moved=self.moved.append,
+            is_replicated=is_replicated,
         )
-        return Journal(self.path, IDENTITY, self.disk, self.loop, options)
+        return Journal(self.path, IDENTITY, self.disk, self.loop, options, leader_epoch)
 
     def recovered(self, start: int = 0) -> tuple[Journal, list[tuple[int, bytes]]]:
         """A journal opened from disk, and the (position, payload) pairs that it holds from `start` on."""
@@ -68,15 +78,18 @@ class Bench:
         return journal, found
 
 
-def recover(journal: Journal, start: int, fold: Callable[[Recovered], None]) -> None:
+def recover(
+    journal: Journal, start: int, fold: Callable[[Recovered], None], epochs: Epochs = NO_EPOCHS
+) -> None:
     """Open a journal, as whoever folds it does."""
-    opening = journal.open(start)
+    opening = journal.open(start, epochs)
     for recovered in opening.entries():
         try:
             fold(recovered)
         except Exception as error:
             opening.refuse(recovered.entry, error)
     opening.judge_end()
+    journal.ensure_leads(opening)
     journal.accept(opening)
 
 

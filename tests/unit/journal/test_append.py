@@ -34,7 +34,9 @@ def test_entries_bear_the_epoch_of_the_leader_that_wrote_them(tmp_path: Path) ->
         journal.append(Kind.PLAIN, b"second", fold=itself)
         await journal.durable()
         epochs: list[int] = []
-        recover(bench.journal(), 0, lambda recovered: epochs.append(recovered.entry.leader_epoch))
+        recover(
+            bench.journal(leader_epoch=8), 0, lambda recovered: epochs.append(recovered.entry.leader_epoch)
+        )
         assert epochs == [0, 7]
 
     run(tmp_path, test)

@@ -7,31 +7,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faircopy.errors import InvariantViolation
-from faircopy.journal.watermarks import Watermarks
+from faircopy.journal.watermarks import EVERYWHERE, Watermarks
 from tests.many import many
 
-STEPS = many(st.tuples(st.sampled_from(["append", "write", "sync"]), st.integers(0, 100)), 40)
+STEPS = many(st.tuples(st.sampled_from(["append", "write", "sync", "replicate"]), st.integers(0, 100)), 40)
 
 
 def positions(marks: Watermarks) -> tuple[int, int, int, int]:
     return marks.appended, marks.written, marks.synced, marks.durable
 
 
-@given(STEPS, st.booleans(), st.integers(0, 1 << 40))
-def test_the_order_always_holds(steps: list[tuple[str, int]], is_synced_first: bool, start: int) -> None:
-    marks = Watermarks(is_synced_first=is_synced_first)
+@given(STEPS, st.booleans(), st.integers(0, 1 << 40), st.sampled_from([0, 50, EVERYWHERE]))
+def test_the_order_always_holds(
+    steps: list[tuple[str, int]], is_synced_first: bool, start: int, replicated: int
+) -> None:
+    marks = Watermarks(is_synced_first=is_synced_first, replicated=replicated)
     marks.start_at(start)
+    assert marks.durable == min(start, replicated)
     for step, number in steps:
         before = positions(marks)
         if step == "append":
             marks.appended += number
         elif step == "write":
             marks.note_written(min(marks.written + number, marks.appended))
+        elif step == "replicate":
+            marks.note_replicated(marks.durable + number)
         else:
             marks.note_synced(max(marks.written - number, 0))
         assert all(new >= old for new, old in zip(positions(marks), before, strict=True))
         assert marks.appended >= marks.written >= marks.synced >= start
-        assert marks.durable == (marks.synced if is_synced_first else marks.written)
+        assert marks.durable == min(marks.synced if is_synced_first else marks.written, marks.replicated)
 
 
 def test_syncs_may_end_in_any_order() -> None:
@@ -55,3 +60,17 @@ def test_nothing_is_written_or_synced_that_was_not_before(is_synced_first: bool)
     with pytest.raises(InvariantViolation):
         marks.note_synced(61)
     assert positions(marks) == (100, 60, 0, 0 if is_synced_first else 60)
+
+
+def test_replicas_that_lack_what_is_durable_do_not_count() -> None:
+    marks = Watermarks(is_synced_first=False, replicated=0)
+    marks.appended += 100
+    marks.note_written(100)
+    assert marks.durable == 0
+    marks.note_replicated(60)
+    marks.note_replicated(EVERYWHERE)
+    assert marks.durable == 100
+    with pytest.raises(InvariantViolation, match="lack what is durable"):
+        marks.note_replicated(99)
+    marks.note_replicated(100)
+    assert (marks.durable, marks.replicated) == (100, 100)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from faircopy.api.list_transactions import producers as listed
 from faircopy.journal.entry import NO_TRANSACTION, Kind
+from faircopy.storage.epoch_history import NO_EPOCHS, Epochs
 from faircopy.storage.state_store import Change, Put
 from faircopy.transactions import decisions
 from faircopy.transactions.metadata_entry import encode
@@ -76,13 +77,19 @@ class StubJournal:
     def reclaim(self, _position: int) -> tuple[()]:
         return ()
 
-    def open(self, _position: int) -> SimpleNamespace:
+    def epochs_below(self, _position: int) -> Epochs:
+        return NO_EPOCHS
+
+    def open(self, _position: int, _epochs: Epochs) -> SimpleNamespace:
         return SimpleNamespace(entries=self._entries, judge_end=lambda: None)
 
     def _entries(self) -> Iterator[SimpleNamespace]:
         for entry in self.tail:
             named = SimpleNamespace(kind=entry.kind, transaction=entry.transaction, position=0)
             yield SimpleNamespace(entry=named, payload=encode(entry.payload))
+
+    def ensure_leads(self, _opening: SimpleNamespace) -> None:
+        pass
 
     def accept(self, _opening: SimpleNamespace) -> None:
         pass

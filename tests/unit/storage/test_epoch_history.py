@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.datalog.epochs import NOTHING_KNOWN, UNDEFINED, EpochEnd, Epochs
 from faircopy.errors import InvariantViolation
+from faircopy.storage.epoch_history import NOTHING_KNOWN, UNDEFINED, EpochEnd, Epochs
 
 # Leaders, one after the other: how much greater each one's epoch is, and how many offsets it writes.
 leaders = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 4)), max_size=8)
@@ -65,10 +65,10 @@ def test_a_trimmed_history_is_the_same_from_the_start_on(
     start_offset = min(start_offset, model.end_offset)
     trimmed = model.epochs.trim(start_offset)
     assert trimmed == trimmed.trim(start_offset) and trimmed.newest == model.current
-    assert [start for start in trimmed.starts if start.offset <= start_offset] == [trimmed.starts[0]]
+    assert [start for start in trimmed.starts if start.start <= start_offset] == [trimmed.starts[0]]
     for offset in range(start_offset, model.end_offset + 1):
         assert trimmed.epoch_at(offset) == model.epoch_at(offset)
-    for offset in range(trimmed.starts[0].offset):
+    for offset in range(trimmed.starts[0].start):
         floor = model.epoch_at(offset - 1) if offset else 0
         assert model.epoch_at(offset) in trimmed.allowed_at(offset, floor)
         assert trimmed.starts[0].epoch not in trimmed.allowed_at(offset, floor)
@@ -76,7 +76,7 @@ def test_a_trimmed_history_is_the_same_from_the_start_on(
     if found != UNDEFINED and found.epoch >= trimmed.starts[0].epoch:
         assert found == model.end_of(asked)
     elif found != UNDEFINED:
-        assert found == EpochEnd(asked, trimmed.starts[0].offset)
+        assert found == EpochEnd(asked, trimmed.starts[0].start)
 
 
 @given(leaders, st.integers(0, 30))
@@ -115,4 +115,4 @@ def test_neither_epochs_nor_offsets_fall(epoch: int, offset: int) -> None:
 def test_without_a_history_epochs_must_not_fall() -> None:
     assert 4 not in NOTHING_KNOWN.allowed_at(10, floor=5)
     assert {5, 2**31 - 1} <= set(NOTHING_KNOWN.allowed_at(10, floor=5)[:: 2**31 - 6])
-    assert str(Epochs().note(5, 10)) == "0 from offset 0, 5 from offset 10"
+    assert str(Epochs().note(5, 10)) == "0 from 0, 5 from 10"
