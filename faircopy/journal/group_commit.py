@@ -22,7 +22,6 @@ from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import NoSpace, Shortage
 from faircopy.storage.system import Buffer
 
-INLINE_WRITE_BYTES = 64 << 10
 UNSYNCED_LIMIT_BYTES = 8 << 20
 
 Callback = Callable[[], None]
@@ -187,14 +186,14 @@ class GroupCommit:
     def _may_use_reserve(self, size: int) -> bool:
         """Whether `size` bytes may be written on a full disk: entries accepted before must leave space for
         those that free space."""
-        return size <= INLINE_WRITE_BYTES or self._space.has_room_for(size)
+        return size <= self._disk.inline_write_bytes or self._space.has_room_for(size)
 
     def _is_small(self, runs: list[WriteRun], size: int) -> bool:
         """Whether the entries are few bytes and fit into the reserved space of one file, so writing is
         fast."""
         segment = runs[0].segment
         fits = segment.file is not None and segment.at(self._marks.appended) <= segment.allocated
-        return fits and runs[-1].segment is segment and size <= INLINE_WRITE_BYTES
+        return fits and runs[-1].segment is segment and size <= self._disk.inline_write_bytes
 
     def _write_inline(self, runs: list[WriteRun]) -> None:
         try:

@@ -22,6 +22,9 @@ class DiskPool:
     instead of 0.13), and that time is part of the latency of every commit.
     """
 
+    inline_write_bytes = 64 << 10
+    """So small a write needs no thread: handing it over would take longer."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = DEFAULT_THREADS) -> None:
         self._loop = loop
         self._jobs: SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...], Done] | None] = SimpleQueue()

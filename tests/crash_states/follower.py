@@ -109,13 +109,13 @@ class Follower:
                     raise Crash
 
             self.disk.before = before
-            work = loop.create_task(self._copy(loop, source, share), context=life.context)
-            await asyncio.wait([work, crash], return_when=asyncio.FIRST_COMPLETED)
+            with mount(self.disk):
+                work = loop.create_task(self._copy(loop, source, share), context=life.context)
+                await asyncio.wait([work, crash], return_when=asyncio.FIRST_COMPLETED)
             if work.done() and not isinstance(work.exception(), Crash):
                 await work
 
-        with mount(self.disk):
-            in_a_world(main)
+        in_a_world(main)
         operations = self.disk.operations
         self.disk = self.disk.crash(fate, self._chosen)
         return operations
@@ -229,7 +229,7 @@ def folds_on(
 
     async def main(loop: VirtualLoop) -> dict[str, Any]:
         opening = Opening(loop, copy.deepcopy(contents), random.Random(0))
-        return dict(opening.folds(journals, is_raw=is_raw))
+        with mount(disk.with_root(copy.deepcopy(disk.root))):
+            return dict(opening.folds(journals, is_raw=is_raw))
 
-    with mount(disk.with_root(copy.deepcopy(disk.root))):
-        return in_a_world(main)
+    return in_a_world(main)

@@ -56,7 +56,7 @@ class Moment:
     """A crash right before an I/O: the disk and the state store as they are, and what clients know then.
 
     `boots` counts the losses of power so far. `survivors` are clients that outlive the crash and go on.
-    `topics` are those that come and go.
+    `topics` are those that come and go. `has_slow_disk`: see `Machine`.
     """
 
     operation: DiskOperation
@@ -67,6 +67,7 @@ class Moment:
     boots: int
     survivors: tuple[Survivor, ...] = ()
     topics: tuple[KnownTopic, ...] = ()
+    has_slow_disk: bool = False
 
 
 def moment_of(
@@ -79,7 +80,17 @@ def moment_of(
     """A snapshot of a machine as it is now."""
     disk = machine.disk.with_root(copy.deepcopy(machine.disk.root))
     contents = copy.deepcopy(machine.contents)
-    return Moment(operation, machine.loop.now, disk, contents, history, machine.boots, survivors, topics)
+    return Moment(
+        operation,
+        machine.loop.now,
+        disk,
+        contents,
+        history,
+        machine.boots,
+        survivors,
+        topics,
+        machine.has_slow_disk,
+    )
 
 
 @dataclass(frozen=True)
@@ -119,10 +130,12 @@ class Survivor:
 class Stage:
     """One machine with its clients. After `begin`, every I/O is recorded in `moments`."""
 
-    def __init__(self, loop: VirtualLoop, settings: Settings, chosen: random.Random) -> None:
+    def __init__(
+        self, loop: VirtualLoop, settings: Settings, chosen: random.Random, *, has_slow_disk: bool = False
+    ) -> None:
         self._loop = loop
         self.coverage = Coverage()
-        self.machine = Machine(loop, settings, chosen, self.coverage)
+        self.machine = Machine(loop, settings, chosen, self.coverage, has_slow_disk=has_slow_disk)
         self._values = itertools.count(1)
         self._attempts: list[Attempt] = []
         self._polls: list[Poll] = []

@@ -11,7 +11,6 @@ own I/Os.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import copy
 import gc
 import random
@@ -22,6 +21,7 @@ from unittest import mock
 
 from faircopy.publish import compaction
 from faircopy.settings.table import Settings
+from faircopy.storage.system import mount
 from tests.checker.check import Verdict, check
 from tests.checker.history import Final, Loss, Operation, Read, Snapshot
 from tests.crash_states.distinct import Met
@@ -38,6 +38,7 @@ from tests.crash_states.stage import (
 )
 from tests.crash_states.states import states_of
 from tests.crash_states.topics import wrong_topics
+from tests.simulation.complaints import Complaints, listening
 from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
 from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
@@ -46,9 +47,9 @@ from tests.simulation.lying_disk import Operation as DiskOperation
 from tests.simulation.machine import DIRECTORY, Machine
 from tests.simulation.network import Remote
 from tests.simulation.quiet import miscounted, remembered_in_vain
-from tests.simulation.run import MERGED_FILES, Complaints, listening
+from tests.simulation.routed_system import RoutedSystem
 from tests.simulation.tables import rows_of
-from tests.simulation.threads import slower_than_the_network
+from tests.simulation.world import MERGED_FILES
 
 Done = TypeVar("Done")
 
@@ -91,14 +92,6 @@ def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds, shards: int = 1) -
 
     Yields an outcome for each state, None if all is well.
     """
-    with slower_than_the_network() if bounds.is_slow else contextlib.nullcontext():
-        yield from sweep_on_this_disk(steps, seed, bounds, shards)
-
-
-def sweep_on_this_disk(
-    steps: tuple[Step, ...], seed: int, bounds: Bounds, shards: int
-) -> Iterator[Wrong | None]:
-    """See `sweep`."""
     chosen = random.Random(seed)
     name = name_of(steps)
     settings = replace(
@@ -106,7 +99,7 @@ def sweep_on_this_disk(
         shards=shards,
         transactional_ack="durable" if bounds.is_durable else "written",
     )
-    moments = play(steps, settings, seed)[-1]
+    moments = play(steps, settings, seed, has_slow_disk=bounds.is_slow)[-1]
     met = Met()
     for moment in moments:
         if any(met.new("kill", moment, [moment.disk])):
@@ -159,13 +152,15 @@ def place_of(moment: Moment) -> str:
     return f"{moment.operation.name} {moment.operation.path} ({moment.operation.number})"
 
 
-def play(steps: tuple[Step, ...], settings: Settings, seed: int) -> list[list[Moment]]:
+def play(
+    steps: tuple[Step, ...], settings: Settings, seed: int, *, has_slow_disk: bool = False
+) -> list[list[Moment]]:
     """Play a scenario on a machine without faults. Returns, for each step, the moments before each of its
     I/Os. The very last moment comes after everything.
     """
 
     async def main(loop: VirtualLoop) -> list[list[Moment]]:
-        stage = Stage(loop, settings, random.Random(seed))
+        stage = Stage(loop, settings, random.Random(seed), has_slow_disk=has_slow_disk)
         starts = []
         with stage.machine:
             await stage.begin()
@@ -252,11 +247,11 @@ def what_is_wrong(settings: Settings, moment: Moment, seed: int) -> str:
 
 
 def in_a_world(main: Callable[[VirtualLoop], Coroutine[Any, Any, Done]]) -> Done:
-    """Run `main` on a loop of its own, and have plain tables merged early."""
+    """Run `main` on a loop of its own, with the disks of its machines; plain tables are merged early."""
     loop = VirtualLoop()
     gc.disable()
     try:
-        with mock.patch.object(compaction, "MANY_FILES", MERGED_FILES):
+        with mount(RoutedSystem()), mock.patch.object(compaction, "MANY_FILES", MERGED_FILES):
             return loop.run(main(loop))
     finally:
         gc.enable()
@@ -266,7 +261,7 @@ def in_a_world(main: Callable[[VirtualLoop], Coroutine[Any, Any, Done]]) -> Done
 def revived(loop: VirtualLoop, settings: Settings, left: Moment, seed: int) -> Machine:
     """The machine after a crash, with what the crash has left."""
     loop.now = left.time
-    machine = Machine(loop, settings, random.Random(seed), Coverage())
+    machine = Machine(loop, settings, random.Random(seed), Coverage(), has_slow_disk=left.has_slow_disk)
     machine.disk = left.disk
     machine.contents = copy.deepcopy(left.contents)
     machine.boots = left.boots

@@ -18,8 +18,9 @@ from tests.checker.history import write_history
 from tests.found.keeping import keep_seed
 from tests.seeds import seeds_for
 from tests.simulation.coverage import Coverage
+from tests.simulation.outcome import Outcome
 from tests.simulation.parts import wrong_with
-from tests.simulation.run import Outcome, simulate
+from tests.simulation.run import simulate
 
 TOLD_EACH = 50  # where there is no terminal to show progress on
 COVERING_SEEDS = 200  # this many seeds must meet everything

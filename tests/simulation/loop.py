@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 import heapq
 import inspect
+import itertools
 from asyncio.events import Handle, TimerHandle
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -20,6 +21,9 @@ from tests.simulation.lying_disk import Crash
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
+
+TIMERS_MIN = 1_000
+"""From so many timers on, those that were cancelled are dropped now and then."""
 
 
 class Life:
@@ -81,37 +85,29 @@ class _MortalHandle(_Mortal, Handle):
 
 
 class _MortalTimer(_Mortal, TimerHandle):
-    _scheduled: bool
-
-
-class _Idle:
-    """Replaces a selector: waiting moves the clock."""
-
-    def __init__(self, loop: VirtualLoop) -> None:
-        self._loop = loop
-
-    def select(self, timeout: float | None) -> list[Any]:
-        if timeout is None:
-            raise Deadlock(f"nothing is due after {self._loop.time():.6f} s")
-        self._loop.now += timeout
-        return []
-
-    def close(self) -> None:
-        pass
+    pass
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """`now` are the seconds since the simulation began."""
+    """`now` are the seconds since the simulation began. `failures` are what asyncio was told of, each with
+    the context in which that happened.
+
+    Timers come one at a time, in the order of their time and then of their creation. All that follows at once
+    from one of them is done before the next. So parts that know nothing of each other do the same at the same
+    time, whoever is beside them.
+    """
 
     # A part of asyncio's own loop that its published types leave out.
     _ready: deque[Handle]
-    _scheduled: list[TimerHandle]
+    _stopping: bool
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
         self.failures: list[dict[str, Any]] = []
-        self._selector = _Idle(self)
+        self._timers: list[tuple[float, int, _MortalTimer]] = []
+        self._timer_numbers = itertools.count()
+        self._timers_max = TIMERS_MIN
         self.set_exception_handler(self._note)
 
     def _note(self, _loop: asyncio.AbstractEventLoop, failure: dict[str, Any]) -> None:
@@ -120,7 +116,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
             failure.get("exception"), Crash
         )
         if not is_end:
-            self.failures.append(failure)
+            handle = failure.get("handle")
+            context = handle._context if isinstance(handle, _Mortal) else contextvars.copy_context()
+            self.failures.append(failure | {"context": context})
 
     def time(self) -> float:
         return self.now
@@ -151,17 +149,38 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> TimerHandle:
         timer = _MortalTimer(when, callback, args, self, context)
-        heapq.heappush(self._scheduled, timer)
-        timer._scheduled = True
+        if len(self._timers) >= self._timers_max:
+            self._drop_cancelled_timers()
+        heapq.heappush(self._timers, (when, next(self._timer_numbers), timer))
         return timer
+
+    def _drop_cancelled_timers(self) -> None:
+        self._timers = [entry for entry in self._timers if not entry[2].cancelled()]
+        heapq.heapify(self._timers)
+        self._timers_max = max(TIMERS_MIN, 2 * len(self._timers))
+
+    def _run_once(self) -> None:
+        """Call what is due now, or let the next timer come."""
+        if not self._ready and not self._stopping:
+            self._advance()
+        for _ in range(len(self._ready)):
+            handle = self._ready.popleft()
+            if not handle.cancelled():
+                handle._run()
+
+    def _advance(self) -> None:
+        while self._timers:
+            when, _, timer = heapq.heappop(self._timers)
+            if not timer.cancelled():
+                self.now = max(self.now, when)
+                self._ready.append(timer)
+                return
+        raise Deadlock(f"nothing is due after {self.now:.6f} s")
 
     def _check_closed(self) -> None:
         # Python finishes the remains of dead brokers when it collects them, perhaps after the end of their
         # world. They release locks on the way, which wakes others. If that failed, they would log it in the
         # midst of the next world, which listens to what a broker logs.
-        pass
-
-    def _process_events(self, _events: list[Any]) -> None:
         pass
 
     def _write_to_self(self) -> None:

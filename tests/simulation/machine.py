@@ -20,10 +20,10 @@ from faircopy.settings.table import Settings
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import Shortage, WriteFailure
 from faircopy.storage.state_store import StateStore
-from faircopy.storage.system import mount
 from tests.simulation.aftermath import Fate
 from tests.simulation.arbiter import LOST, SimulatedArbiter
 from tests.simulation.coverage import Coverage
+from tests.simulation.here import on
 from tests.simulation.loop import Life, VirtualLoop
 from tests.simulation.lying_disk import Crash, LyingDisk
 from tests.simulation.network import Disconnected, Link, Weather
@@ -72,7 +72,8 @@ class Machine:
     are the places where a broker's state was not what its journals say. `losses` are the times at which what
     was acked in open transactions may have been lost.
 
-    A context manager: while its broker runs, all files of this process are on the machine's disk.
+    A context manager: what begins in its block runs on the machine, with its disk if the world has routed
+    calls to disks (`routed_system.py`). With `has_slow_disk`, the disk is slower than the network.
     """
 
     def __init__(
@@ -82,6 +83,8 @@ class Machine:
         chosen: random.Random,
         coverage: Coverage,
         arbiter: SimulatedArbiter | None = None,
+        *,
+        has_slow_disk: bool = False,
     ) -> None:
         self.loop = loop
         self.clock = VirtualClock(loop)
@@ -93,6 +96,7 @@ class Machine:
         self.coverage = coverage
         coverage.announce(ENDED_ITSELF)
         self.arbiter = arbiter
+        self.has_slow_disk = has_slow_disk
         self.broker: Broker | None = None
         self.failures: list[BaseException] = []
         self.differences: list[str] = []
@@ -108,14 +112,16 @@ class Machine:
         self.losses: list[float] = []
         self.life = Life("broker")
         self._graveyard: list[object] = []
-        self._mounted = ExitStack()
+        self._entered = ExitStack()
 
     def __enter__(self) -> Machine:
+        self._entered.enter_context(on(self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End whatever is left of the machine, and give this process its own files back."""
+        """End whatever is left of the machine."""
         self._end_life()
+        self._entered.close()
 
     def _now_ns(self) -> int:
         return self.clock.wall_ms() * 1_000_000
@@ -137,7 +143,6 @@ class Machine:
 
     async def start(self) -> None:
         """Start the broker. If it dies on the way, it is not up afterwards."""
-        self._mounted.enter_context(mount(self.disk))
         self.life = life = Life("broker")
         self.is_deposed = False
         await self._finish(self._run(life))
@@ -263,7 +268,6 @@ class Machine:
     def _end_life(self) -> None:
         self.life.end()
         self.broker = None
-        self._mounted.close()
 
     async def stop(self) -> None:
         """Stop the broker in order."""
@@ -296,7 +300,7 @@ class SimulatedEnvironment(Environment):
         self._machine.found_bug()
 
     def disk(self, loop: asyncio.AbstractEventLoop) -> DiskPool:
-        return SimulatedThreads(loop, DISK_THREADS, self._disks)
+        return SimulatedThreads(loop, DISK_THREADS, self._disks, is_slow=self._machine.has_slow_disk)
 
     def arbiter(
         self, options: ArbiterOptions, set_name: str, name: str, loop: asyncio.AbstractEventLoop
@@ -313,5 +317,9 @@ class SimulatedEnvironment(Environment):
         machine = self._machine
         disk = machine.disk
         return SimulatedStore(
-            machine.contents, loop, self._disks, lambda: disk.operation("store write", path)
+            machine.contents,
+            loop,
+            self._disks,
+            lambda: disk.operation("store write", path),
+            is_slow=machine.has_slow_disk,
         )

@@ -25,7 +25,6 @@ from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
 
 DELAY_SECONDS = 0.001
-TICK_SECONDS = 1e-9
 SLOW_SECONDS = 0.5
 LATE_SECONDS = 3.0
 TROUBLE = CUT_BEFORE, CUT_AFTER, LATE, REPEATED, TIMED_OUT, FLIPPED = (
@@ -92,14 +91,12 @@ class Lane:
         self._last = 0.0
 
     def send(self, data: bytes, after: float | None = None) -> None:
-        # Never at the same moment: the loop does not keep the order of those.
         arrival = self._loop.now + (self._weather.delay() if after is None else after)
-        self._last = max(self._last + TICK_SECONDS, arrival)
+        self._last = max(self._last, arrival)
         self._loop.call_at(self._last, self._arrive, data, context=self._life.context)
 
     def end(self, over: Callable[[], None]) -> None:
         """Call `over` when all that was sent has arrived."""
-        self._last += TICK_SECONDS
         self._loop.call_at(self._last, over, context=self._life.context)
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.simulation.coverage import Coverage
-from tests.simulation.run import Outcome, simulate
+from tests.simulation.outcome import Outcome
+from tests.simulation.run import simulate
 
 FINDINGS_SHOWN = 5
 

@@ -55,12 +55,14 @@ class SimulatedStore(StateStore):
         loop: asyncio.AbstractEventLoop,
         chosen: random.Random,
         before_write: Callable[[], None],
+        *,
+        is_slow: bool = False,
     ) -> None:
         self._contents = contents
         self._waiting = deque()
         self._before_write = before_write
         self._chosen = chosen
-        self._writer = SimulatedThreads(loop, 1, chosen)
+        self._writer = SimulatedThreads(loop, 1, chosen, is_slow=is_slow)
 
     def get(self, table: str, key: bytes) -> bytes | None:
         return self._contents.tables[table].values.get(key)

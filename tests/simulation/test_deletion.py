@@ -16,10 +16,10 @@ from faircopy.wire.api_keys import ApiKey
 from tests.crash_states import scenarios
 from tests.crash_states.stage import SETTINGS, Stage
 from tests.crash_states.sweep import in_a_world
+from tests.simulation.complaints import Complaints, listening
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.producer import GaveUp, Refused
 from tests.simulation.quiet import ensure_quiet
-from tests.simulation.run import Complaints, listening
 
 Work = Callable[[Stage], Awaitable[None]]
 

@@ -10,10 +10,10 @@ from faircopy.settings.table import Settings
 from faircopy.wire.api_keys import ApiKey
 from tests.crash_states.stage import SETTINGS, TABLE, TABLES_SETTINGS, Stage
 from tests.crash_states.sweep import in_a_world
+from tests.simulation.complaints import Complaints, listening
 from tests.simulation.consumer import LATEST, SimulatedConsumer
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.machine import DIRECTORY
-from tests.simulation.run import Complaints, listening
 from tests.simulation.tables import rows_of
 
 

@@ -12,8 +12,8 @@ import pytest
 from tests.checker.check import Checked, Verdict
 from tests.simulation import parts
 from tests.simulation.coverage import Coverage
+from tests.simulation.outcome import Outcome
 from tests.simulation.parts import missed_by, part_of
-from tests.simulation.run import Outcome
 
 BAD = 13
 THINGS = [f"thing {number}" for number in range(100)]

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
-import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
-from faircopy.journal import group_commit
 from faircopy.storage.disk_pool import DiskPool, Done
 from tests.simulation.lying_disk import Crash
 
@@ -23,24 +19,29 @@ SLOW_CHANCE = 0.05
 STUCK_CHANCE = 0.002
 
 
-@contextlib.contextmanager
-def slower_than_the_network() -> Iterator[None]:
-    """All writes are made by threads, slow ones. So requests come between an entry and its write."""
-    with (
-        mock.patch.object(group_commit, "INLINE_WRITE_BYTES", -1),
-        mock.patch.object(sys.modules[__name__], "QUICK_SECONDS", ALWAYS_SLOW_SECONDS),
-    ):
-        yield
-
-
 class SimulatedThreads(DiskPool):
-    """Replaces `DiskPool`. At most `threads` jobs are under way at a time."""
+    """Replaces `DiskPool`. At most `threads` jobs are under way at a time.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, threads: int, chosen: random.Random) -> None:
+    If they are slow, which is slower than the network, they make all writes: no write is made at once. So
+    requests come between an entry and its write.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        threads: int,
+        chosen: random.Random,
+        *,
+        is_slow: bool = False,
+    ) -> None:
         self._loop = loop
         self._chosen = chosen
         self._free = threads
         self._waiting: deque[tuple[Callable[..., Any], tuple[Any, ...], Done]] = deque()
+        self._quick_seconds = QUICK_SECONDS
+        if is_slow:
+            self._quick_seconds = ALWAYS_SLOW_SECONDS
+            self.inline_write_bytes = -1
 
     def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], done: Done) -> None:
         self._waiting.append((function, arguments, done))
@@ -59,7 +60,7 @@ class SimulatedThreads(DiskPool):
             return
         except BaseException as error:
             outcome = None, error
-        self._loop.call_later(self._chosen.random() * QUICK_SECONDS, self._finish, done, *outcome)
+        self._loop.call_later(self._chosen.random() * self._quick_seconds, self._finish, done, *outcome)
 
     def _finish(self, done: Done, result: Any, error: BaseException | None) -> None:
         self._free += 1
@@ -70,7 +71,7 @@ class SimulatedThreads(DiskPool):
         draw = self._chosen.random()
         if draw < STUCK_CHANCE:
             return self._chosen.random() * STUCK_SECONDS
-        return self._chosen.random() * (SLOW_SECONDS if draw < SLOW_CHANCE else QUICK_SECONDS)
+        return self._chosen.random() * (SLOW_SECONDS if draw < SLOW_CHANCE else self._quick_seconds)
 
     def close(self) -> None:
         pass

@@ -56,7 +56,7 @@ MEMBERS_GROUP = "members"
 
 
 class Workload:
-    """All clients of one run. `stop` lets them finish their work."""
+    """All clients of one run, each a task. `stop` lets them finish their work."""
 
     def __init__(
         self, loop: VirtualLoop, machine: Machine, chosen: random.Random, coverage: Coverage
@@ -66,7 +66,7 @@ class Workload:
         self._applications = Applications(self._scene)
         self._joint_jobs = JointJobs(self._scene)
         self._namesakes = Namesakes(self._scene, self._applications, JOBS, [MEMBERS_GROUP])
-        self._tasks: list[asyncio.Task[None]] = []
+        self.tasks: list[asyncio.Task[None]] = []
         self._aging = Aging(
             self._scene.remote(Life("aging")),
             self._scene.chance(),
@@ -102,12 +102,12 @@ class Workload:
         self._spawn(self._namesakes.run())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(self._scene.loop.create_task(work))
+        self.tasks.append(self._scene.loop.create_task(work))
 
     async def stop(self) -> None:
         """Let all clients finish. Raises what a client failed with."""
         self._scene.is_stopping = True
-        await asyncio.gather(*self._tasks)
+        await asyncio.gather(*self.tasks)
 
     # -- administration --------------------------------------------------------------------------------------
 
