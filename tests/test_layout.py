@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "partition": {"copier", "datalog", "journal", "storage", "wire"},
     "catalogue": {"journal", "storage", "loop", "settings"},
     "arbiter": {"storage", "wire", "settings"},
-    "replication": {"arbiter"},
+    "replication": {"journal", "arbiter"},
     "publish": {"wire", "settings"},
     "transactions": LOGS,
     "groups": LOGS,

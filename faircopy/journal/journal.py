@@ -260,8 +260,8 @@ class Journal:
         await self._commit.sync()
 
     def note_replicated(self, up_to: int) -> None:
-        """All other replicas that have to have an entry before it is durable have those up to here. Raises
-        InvariantViolation if they lack what is durable.
+        """All other replicas that have to have an entry before it is durable have those up to here. See
+        `Watermarks.note_replicated`.
         """
         self._commit.note_replicated(up_to)
 

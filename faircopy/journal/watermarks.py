@@ -65,10 +65,8 @@ class Watermarks:
                 self.durable = min(up_to, self.replicated)
 
     def note_replicated(self, up_to: int) -> None:
-        """The other replicas have everything up to here. It may be less than before, when the replicas that
-        count have changed. Raises InvariantViolation if they lack what is durable.
+        """The other replicas that count have everything up to here. It may be less than before, if others
+        count now, or too few. That bounds what comes; what is durable stays so.
         """
-        if up_to < self.durable:
-            raise InvariantViolation("replicas that count lack what is durable")
-        self.replicated = up_to
-        self.durable = min(self.synced if self.is_synced_first else self.written, up_to)
+        self.replicated = max(up_to, self.durable)
+        self.durable = min(self.synced if self.is_synced_first else self.written, self.replicated)

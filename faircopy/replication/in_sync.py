@@ -21,13 +21,12 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from faircopy.arbiter.record import IllegalChange, SetRecord
+from faircopy.journal.watermarks import EVERYWHERE
 from faircopy.replication.acknowledged import Acked, Acknowledged
 from faircopy.replication.life import Life
 from faircopy.replication.sets_in_force import SetsInForce
 
 NOTHING = 0
-EVERYTHING = (1 << 63) - 1
-"""In the place of a position: nobody but the leader needs to have anything."""
 
 _written: Callable[[Acked], int] = attrgetter("written")
 _synced: Callable[[Acked], int] = attrgetter("synced")
@@ -62,7 +61,7 @@ class InSync:
     # -- positions -------------------------------------------------------------------------------------------
 
     def replicated(self, journal: bytes) -> int:
-        """Up to where a journal is durable, as far as it is so in the leader; 0 to `EVERYTHING`."""
+        """Up to where a journal is durable, as far as it is so in the leader; 0 to `EVERYWHERE`."""
         return self._acked_by(self._has_durable, journal, self._is_durable_at)
 
     def replicated_drafts(self, journal: bytes) -> int:
@@ -72,7 +71,7 @@ class InSync:
     def _acked_by(self, others: Iterable[Life] | None, journal: bytes, of: Callable[[Acked], int]) -> int:
         if others is None:
             return NOTHING
-        return min((of(self._acks.of(each, journal)) for each in others), default=EVERYTHING)
+        return min((of(self._acks.of(each, journal)) for each in others), default=EVERYWHERE)
 
     # -- the sets --------------------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from faircopy.arbiter.record import IllegalChange
-from faircopy.replication.in_sync import EVERYTHING, NOTHING
+from faircopy.journal.watermarks import EVERYWHERE
+from faircopy.replication.in_sync import NOTHING
 from faircopy.replication.life import Life
 from tests.unit.replication.leader import OWN, VERSION, B, C, Leader, P, Q, record_of
 
@@ -61,7 +62,7 @@ def test_too_few_with_drafts_let_no_drafts_be_acked() -> None:
 
 
 def test_a_set_of_one_waits_for_nobody() -> None:
-    assert Leader(record_of(OWN), min_in_sync=1).bounds == (EVERYTHING, EVERYTHING)
+    assert Leader(record_of(OWN), min_in_sync=1).bounds == (EVERYWHERE, EVERYWHERE)
     assert Leader(record_of(OWN), min_in_sync=2).bounds == (NOTHING, NOTHING)
 
 
