@@ -49,6 +49,7 @@ TARGETS = {
             "request-decoders", "messages:feed_request", "bodies of each API and version, to their readers"
         ),
         Target("response-decoders", "messages:feed_response", "responses, to the client's readers"),
+        Target("link-messages", "link_messages:feed_link", "what arrives on a link between brokers"),
         Target("record-batches", "batches:feed_batch", "one batch, as Produce and readers treat it"),
         Target(
             "decompression",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.fuzz.seeds import batches, configuration, entries, files, messages, requests, tables, values
+from tests.fuzz.seeds import batches, configuration, entries, files, link, messages, requests, tables, values
 from tests.fuzz.seeds.seed import Seeds
 
 SEEDS: dict[str, Callable[[], Seeds]] = {
@@ -12,6 +12,7 @@ SEEDS: dict[str, Callable[[], Seeds]] = {
     "requests": requests.requests,
     "request-decoders": messages.request_decoders,
     "response-decoders": messages.response_decoders,
+    "link-messages": link.link_messages,
     "record-batches": batches.record_batches,
     "decompression": batches.decompression,
     "columns": batches.columns,
