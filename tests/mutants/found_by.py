@@ -107,6 +107,17 @@ BY_TESTS = {
     "make_a_lost_record_again": "tests/arbiter/test_registration.py",
     "tell_nobody_of_a_loss": "tests/arbiter/test_registration.py",
     "begin_a_life_twice": "tests/arbiter/test_registration.py",
+    "take_a_late_write_for_a_failed_one": "tests/unit/replication/test_in_sync.py",
+    "change_a_set_that_is_not_known": "tests/unit/replication/test_in_sync.py",
+    "count_nobody_before_the_write_has_landed": "tests/unit/replication/test_in_sync.py",
+    "count_nobody_who_is_about_to_go": "tests/unit/replication/test_in_sync.py",
+    "let_somebody_lag": "tests/unit/replication/test_in_sync.py",
+    "count_acks_of_any_life": "tests/unit/replication/test_in_sync.py",
+    "let_anybody_join": "tests/unit/replication/test_in_sync.py",
+    "let_those_join_who_lack_drafts": "tests/unit/replication/test_in_sync.py",
+    "shrink_below_the_least": "tests/unit/replication/test_in_sync.py",
+    "take_back_ones_own_proof": "tests/unit/replication/test_proof.py",
+    "take_the_proof_of_another_link": "tests/unit/replication/test_proof.py",
 }
 """The tests of which one fails with each."""
 

@@ -16,6 +16,7 @@ from tests.mutants import (
     readers,
     recovery,
     replica_sets,
+    replication,
     space,
     transactions,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "readers",
     "recovery",
     "replica_sets",
+    "replication",
     "space",
     "transactions",
 ]

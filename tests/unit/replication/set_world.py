@@ -122,6 +122,10 @@ class SetWorld:
         self.ship(a, 1 << 40)
         for journal in range(len(JOURNALS)):
             self.sync_follower(a, journal)
+        self.report(a, 0)
+
+    def report(self, a: int, b: int) -> None:
+        """A follower says what it has, and the leader hears so at once."""
         if self.follower(a).is_registered:
             self.ack(a, 0)
             for number in range(len(JOURNALS)):
@@ -146,11 +150,15 @@ class SetWorld:
             copy.grade = Grade.UNKNOWN
 
     def register(self, a: int, b: int) -> None:
-        """It begins the next one, and says in the record what it has lost."""
+        """It begins the next one, says in the record what it has lost, and acks what it has."""
         broker, copy = BROKERS[1 + a % 3], self.follower(a)
         if not copy.is_registered:
             self.put(self.record.join(broker, copy.incarnation, copy.grade))
             copy.is_registered, copy.grade = True, Grade.DRAFTS
+            if b % 2:
+                self.report(a, 0)
+            else:
+                self.ack(a, 0)
 
     # -- the arbiter -----------------------------------------------------------------------------------------
 
