@@ -55,16 +55,24 @@ class Opening:
 
         Raises DamagedJournal if an entry is of an older epoch than the one before it; StorageFailure.
         """
+        newest = self.epochs.newest
         for recovered in read_entries(self._segments, self._start):
             if self.end == self._start:
                 sync_what_was_found(self._segments)
-            try:
-                self.epochs = epochs_with(self.epochs, recovered.entry)
-            except DoesNotFold as error:
-                self.refuse(recovered.entry, error)
-            else:
+            entry = recovered.entry
+            if entry.leader_epoch == newest or self._begins_epoch(entry):
+                newest = entry.leader_epoch
                 yield recovered
-            self.end = recovered.entry.end
+            self.end = entry.end
+
+    def _begins_epoch(self, entry: Entry) -> bool:
+        """Note that another leader has written, unless it is an older one: such an entry is refused."""
+        try:
+            self.epochs = epochs_with(self.epochs, entry)
+        except DoesNotFold as error:
+            self.refuse(entry, error)
+            return False
+        return True
 
     def refuse(self, entry: Entry, error: Exception) -> None:
         """Pass over a sound entry whose folding raised `error`, if it is one that can't follow those before
