@@ -153,8 +153,11 @@ class Follower:
 class Opening:
     """What it takes to open the journals of a directory on the mounted disk."""
 
-    def __init__(self, loop: VirtualLoop, contents: Contents, chosen: random.Random) -> None:
+    def __init__(
+        self, loop: VirtualLoop, contents: Contents, chosen: random.Random, leader_epoch: int = A_LATER_EPOCH
+    ) -> None:
         self._loop = loop
+        self._leader_epoch = leader_epoch
         self._disk: DiskPool = SimulatedThreads(loop, 8, chosen)
         self.store = SimulatedStore(contents, loop, chosen, lambda: None)
         self._failures: list[BaseException] = []
@@ -163,7 +166,7 @@ class Opening:
         )
 
     def journal(self, path: Path, identity: bytes) -> Journal:
-        return Journal(path, identity, self._disk, self._loop, self._options, A_LATER_EPOCH)
+        return Journal(path, identity, self._disk, self._loop, self._options, self._leader_epoch)
 
     def folds(self, journals: dict[Path, bytes], *, is_raw: bool) -> Iterator[tuple[str, Any]]:
         """What each of these journals folds into, named. They are opened raw first, or at once."""
@@ -205,7 +208,7 @@ class Opening:
 
     def _unopened(self, path: Path, log: Path, identity: bytes) -> Unopened:
         own = TopicIdPartition(identity[:16], int.from_bytes(identity[16:], "big"))
-        return Unopened(PartitionName("any", own.partition), own, path, log, 1 << 20, A_LATER_EPOCH)
+        return Unopened(PartitionName("any", own.partition), own, path, log, 1 << 20, self._leader_epoch)
 
     def _resources(self) -> PartitionResources:
         return PartitionResources(
@@ -223,12 +226,19 @@ def content_of(log: Path) -> bytes:
 
 
 def folds_on(
-    disk: LyingDisk, contents: Contents, journals: dict[Path, bytes], *, is_raw: bool
+    disk: LyingDisk,
+    contents: Contents,
+    journals: dict[Path, bytes],
+    *,
+    is_raw: bool,
+    leader_epoch: int = A_LATER_EPOCH,
 ) -> dict[str, Any]:
-    """What these journals in the data directory on a disk fold into, by name. The disk stays as it is."""
+    """What these journals in the data directory on a disk fold into, by name, for a leader of this epoch. The
+    disk stays as it is.
+    """
 
     async def main(loop: VirtualLoop) -> dict[str, Any]:
-        opening = Opening(loop, copy.deepcopy(contents), random.Random(0))
+        opening = Opening(loop, copy.deepcopy(contents), random.Random(0), leader_epoch)
         with mount(disk.with_root(copy.deepcopy(disk.root))):
             return dict(opening.folds(journals, is_raw=is_raw))
 

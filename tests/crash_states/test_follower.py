@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from faircopy.journal.errors import DamagedJournal
 from tests.crash_states.follower import Follower, folds_on, journals_on
 from tests.crash_states.scenarios import (
     HANDOVER_SCENARIOS,
@@ -103,3 +104,16 @@ def test_a_fold_that_differs_is_noticed() -> None:
     assert any("end is" in each for each in found)
     assert any("log is" in each for each in found)
     assert any("_metadata/0, transactions" in each for each in found)
+
+
+def test_nobody_leads_any_journal_under_an_epoch_that_was_used() -> None:
+    last = play((commit_with_offsets,), SETTINGS, SEED)[0][-1]
+    journals = {path: source.identity for path, source in journals_on(last.disk).items()}
+    assert len({path.parent.name for path in journals}) >= 4, "of each kind"
+    for path, identity in journals.items():
+        for is_raw in (False, True):
+            with pytest.raises(
+                DamagedJournal, match="has entries of leader epoch 1, but the next epoch is 1"
+            ):
+                folds_on(last.disk, last.contents, {path: identity}, is_raw=is_raw, leader_epoch=1)
+            assert folds_on(last.disk, last.contents, {path: identity}, is_raw=is_raw, leader_epoch=2)
