@@ -27,29 +27,62 @@ TIMERS_MIN = 1_000
 
 
 class Life:
-    """Whether a part still runs."""
+    """Whether a part still runs. A part that is paused does nothing, and later all that has become due."""
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.is_running = True
         self.is_over = False
-        self._waiting: list[asyncio.Future[None]] = []
+        self.ended_silently = False
+        self._kept: list[_Mortal] = []
+        self._when_over: list[Callable[[], None]] = []
         self.context = contextvars.copy_context()
         self.context.run(_life.set, self)
 
-    def end(self) -> None:
-        """Stop everything of this part."""
-        self.is_over = True
-        for over in self._waiting:
-            if not over.done():
-                over.set_result(None)
+    def end(self, *, silently: bool = False) -> None:
+        """Stop everything of this part. Silently: as with a loss of power, so that nobody is told."""
+        if self.is_over:
+            return
+        self.is_over, self.is_running, self.ended_silently = True, False, silently
+        kept, self._kept = self._kept, []
+        for handle in kept:
+            handle.forget()
+        for told in self._when_over:
+            told()
+
+    def when_over(self, told: Callable[[], None]) -> None:
+        """Call back when this life ends."""
+        if self.is_over:
+            told()
+        else:
+            self._when_over.append(told)
 
     def over(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
         """Done when this life ends."""
         over = loop.create_future()
-        self._waiting.append(over)
-        if self.is_over:
-            over.set_result(None)
+        self.when_over(lambda: None if over.done() else over.set_result(None))
         return over
+
+    def pause(self) -> None:
+        """Do nothing until `resume`, as after SIGSTOP."""
+        self.is_running = False
+
+    def resume(self) -> None:
+        """Go on, beginning with what has become due meanwhile, in that order."""
+        if self.is_over:
+            return
+        self.is_running = True
+        kept, self._kept = self._kept, []
+        for handle in kept:
+            handle.come_again()
+
+    @property
+    def is_paused(self) -> bool:
+        return not self.is_running and not self.is_over
+
+    def keep(self, handle: _Mortal) -> None:
+        """Remember what has become due while this part is paused."""
+        self._kept.append(handle)
 
 
 _life: contextvars.ContextVar[Life | None] = contextvars.ContextVar("life", default=None)
@@ -64,13 +97,20 @@ class _Mortal:
 
     _context: contextvars.Context
     _callback: Callable[..., object]
+    _loop: VirtualLoop
 
     def _run(self) -> None:
         life = self._context.get(_life)
-        if life is None or not life.is_over:
+        if life is None or life.is_running:
             super()._run()  # type: ignore[misc]  # of the handle that this is mixed into
-        else:
+        elif life.is_over:
             self.forget()
+        else:
+            life.keep(self)
+
+    def come_again(self) -> None:
+        """Be due now."""
+        self._loop._ready.append(self)  # type: ignore[arg-type]  # it is mixed into a handle
 
     def forget(self) -> None:
         """Close the coroutine of a task that never begins; Python would warn that it was never awaited."""
