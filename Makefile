@@ -77,8 +77,8 @@ bench: $(VENV)/.all-is-installed java  ## The same and more, which takes long; b
 
 SEEDS ?= 100
 .PHONY: simulate
-simulate: $(VENV)/.all-is-installed  ## The broker in a simulated world: SEEDS=1000 runs, or one again: SEED=n; a replica set: ARBITER=1
-	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(SEED),--seed $(SEED)) $(if $(ARBITER),--arbiter)
+simulate: $(VENV)/.all-is-installed  ## The broker in a simulated world: SEEDS=1000 runs, or one again: SEED=n; a replica set: ARBITER=1; MACHINES=3: several in each world
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(SEED),--seed $(SEED)) $(if $(ARBITER),--arbiter) $(if $(MACHINES),--machines $(MACHINES))
 
 .PHONY: crash-states
 crash-states: $(VENV)/.all-is-installed  ## Every crash point of short workloads, in every state of the disk

@@ -12,10 +12,13 @@ FOUND = Path(__file__).parent
 SAID_MAX = 5
 
 
-def keep_seed(seed: int, said: Sequence[str], directory: Path = FOUND, *, has_arbiter: bool = False) -> Path:
+def keep_seed(
+    seed: int, said: Sequence[str], directory: Path = FOUND, *, has_arbiter: bool = False, machines: int = 1
+) -> Path:
     """Keep a seed of the simulation, with the first lines of what was wrong. Returns the new file."""
-    name = f"simulation-arbiter-{seed}.json" if has_arbiter else f"simulation-{seed}.json"
-    return write(directory / name, {"seed": seed, "has_arbiter": has_arbiter}, said)
+    kind = f"{'-arbiter' if has_arbiter else ''}{f'-{machines}-machines' if machines > 1 else ''}"
+    facts: dict[str, object] = {"seed": seed, "has_arbiter": has_arbiter, "machines": machines}
+    return write(directory / f"simulation{kind}-{seed}.json", facts, said)
 
 
 def keep_workload(

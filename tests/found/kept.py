@@ -12,6 +12,7 @@ from tests.crash_states.sweep import Bounds, sweep
 from tests.found.keeping import FOUND
 from tests.fuzz.targets import TARGETS
 from tests.simulation.run import simulate
+from tests.simulation.society import simulate_society
 
 INPUTS = FOUND / "fuzz"
 
@@ -26,7 +27,10 @@ def still_wrong(directory: Path = FOUND) -> Iterator[str]:
 
 def wrong_seed(facts: dict[str, Any]) -> list[str]:
     """What is wrong with a run of the simulation."""
-    outcome = simulate(facts["seed"], has_arbiter=facts["has_arbiter"])
+    seed, has_arbiter = facts["seed"], facts["has_arbiter"]
+    if facts["machines"] > 1:
+        return simulate_society(seed, facts["machines"], has_arbiter=has_arbiter).wrong
+    outcome = simulate(seed, has_arbiter=has_arbiter)
     return [] if outcome.is_good else [*outcome.failures, *map(str, outcome.checked.findings)]
 
 

@@ -13,7 +13,7 @@ from tests.found.keeping import keep_seed, keep_workload
 from tests.found.kept import feed_inputs, still_wrong, wrong_seed, wrong_workload
 from tests.mutants.in_child import is_found
 
-SEEDS = [{"seed": seed, "has_arbiter": False} for seed in range(20)]
+SEEDS = [{"seed": seed, "has_arbiter": False, "machines": 1} for seed in range(20)]
 
 
 def test_nothing_of_what_was_found_is_wrong_again() -> None:
@@ -29,9 +29,11 @@ def test_a_file_says_what_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert json.loads(seed.read_text()) == {
         "seed": 17,
         "has_arbiter": False,
+        "machines": 1,
         "said": ["a message was lost"],
     }
     keep_seed(17, [], tmp_path, has_arbiter=True)
+    keep_seed(17, [], tmp_path, machines=3)
     workload = keep_workload(["plain", "commit"], 18, 3, Bounds(is_slow=True), [], tmp_path)
     assert json.loads(workload.read_text()) == {
         "steps": ["plain", "commit"],
@@ -41,11 +43,12 @@ def test_a_file_says_what_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "is_durable": False,
         "said": [],
     }
-    monkeypatch.setattr(kept, "wrong_seed", lambda facts: [f"seed {facts['seed']}, {facts['has_arbiter']}"])
+    monkeypatch.setattr(kept, "wrong_seed", lambda facts: [str(list(facts.values())[:3])])
     monkeypatch.setattr(kept, "wrong_workload", lambda facts: [f"workload {facts['seed']}"])
     assert list(still_wrong(tmp_path)) == [
-        "simulation-17.json: seed 17, False",
-        "simulation-arbiter-17.json: seed 17, True",
+        "simulation-17.json: [17, False, 1]",
+        "simulation-3-machines-17.json: [17, False, 3]",
+        "simulation-arbiter-17.json: [17, True, 1]",
         "crash-states-plain-commit-18-3.json: workload 18",
     ]
 

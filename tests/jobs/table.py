@@ -85,6 +85,7 @@ JOBS = (
             "tests/simulation/test_simulation.py",
             "tests/simulation/test_same_history.py",
             "tests/simulation/test_strangers.py",
+            "tests/simulation/test_society.py",
             "tests/simulation/test_with_an_arbiter.py",
             "tests/simulation/test_all_admin_pairs.py",
             "tests/mutants/test_by_seeds.py",

@@ -18,9 +18,9 @@ from tests.checker.history import write_history
 from tests.found.keeping import keep_seed
 from tests.seeds import seeds_for
 from tests.simulation.coverage import Coverage
-from tests.simulation.outcome import Outcome
 from tests.simulation.parts import wrong_with
 from tests.simulation.run import simulate
+from tests.simulation.society import WorldOutcome, simulate_society
 
 TOLD_EACH = 50  # where there is no terminal to show progress on
 COVERING_SEEDS = 200  # this many seeds must meet everything
@@ -30,18 +30,29 @@ COVERING_SEEDS = 200  # this many seeds must meet everything
 @click.option("--seeds", default=100, show_default=True, help="How many seeds to run.")
 @click.option("--seed", type=int, help="Run this one only, and write its history.")
 @click.option("--arbiter", "has_arbiter", is_flag=True, help="The broker is a replica set of one.")
+@click.option("--machines", default=1, show_default=True, help="How many machines there are in a world.")
 @click.option("--processes", default=2, show_default=True, help="How many seeds to run at a time.")
 @click.option("--history", type=click.Path(path_type=Path), help="Where to write the history of --seed.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object at the end instead of tables.")
 def main(
-    seeds: int, seed: int | None, has_arbiter: bool, processes: int, history: Path | None, is_json: bool
+    seeds: int,
+    seed: int | None,
+    has_arbiter: bool,
+    machines: int,
+    processes: int,
+    history: Path | None,
+    is_json: bool,
 ) -> None:
     """Run brokers, clients and faults on a virtual clock, and check what clients saw.
+
+    With several machines, half of the worlds have faults in common. In the others each machine must have the
+    history that it has alone.
 
     \b
     Examples:
       python -m tests.simulation --seeds 1000
       python -m tests.simulation --arbiter --seeds 1000
+      python -m tests.simulation --machines 3 --seeds 200
       python -m tests.simulation --seed 42 --history /tmp/history.jsonl
     """
     console = Console(stderr=is_json)
@@ -51,7 +62,7 @@ def main(
     with progress_on(console) as progress, Pool(processes) as pool:
         task = progress.add_task("seeds", total=len(chosen))
         for done, outcome in enumerate(
-            pool.imap_unordered(partial(simulate, has_arbiter=has_arbiter), chosen), 1
+            pool.imap_unordered(partial(world_of, machines=machines, has_arbiter=has_arbiter), chosen), 1
         ):
             coverage.add(outcome.coverage)
             virtual_seconds += outcome.virtual_seconds
@@ -62,10 +73,9 @@ def main(
             if not console.is_terminal and done % TOLD_EACH == 0:
                 console.print(f"{done} of {len(chosen)} seeds, {len(failing)} failing")
             if seed is not None and history is not None:
-                with history.open("w") as file:
-                    write_history(outcome.history, file)
+                write_histories(outcome, history)
     seconds = time.monotonic() - began
-    missed = coverage.missed if len(chosen) >= COVERING_SEEDS else []
+    missed = coverage.missed if len(chosen) * machines >= COVERING_SEEDS else []
     if is_json:
         found = {
             "seeds": len(chosen),
@@ -95,10 +105,26 @@ def progress_on(console: Console) -> Progress:
     )
 
 
-def show(console: Console, outcome: Outcome) -> None:
+def world_of(seed: int, *, machines: int, has_arbiter: bool) -> WorldOutcome:
+    """What came of a seed."""
+    if machines > 1:
+        return simulate_society(seed, machines, has_arbiter=has_arbiter)
+    outcome = simulate(seed, has_arbiter=has_arbiter)
+    return WorldOutcome(seed, [outcome], [], outcome.coverage)
+
+
+def write_histories(world: WorldOutcome, path: Path) -> None:
+    """Write a file for each machine; the first gets this name."""
+    for number, outcome in enumerate(world.machines):
+        with (path if not number else path.with_stem(f"{path.stem}-{number + 1}")).open("w") as file:
+            write_history(outcome.history, file)
+
+
+def show(console: Console, world: WorldOutcome) -> None:
     """Print what is wrong with a seed, and how to reproduce it; keep it for the tests."""
-    said = wrong_with(outcome)
-    kept = keep_seed(outcome.seed, said, has_arbiter=outcome.has_arbiter)
+    machines, has_arbiter = len(world.machines), world.machines[0].has_arbiter
+    said = world.wrong if machines > 1 else wrong_with(world.machines[0])
+    kept = keep_seed(world.seed, said, has_arbiter=has_arbiter, machines=machines)
     for line in [*said, f"  kept: {kept}"]:
         console.print(line, markup=False, soft_wrap=True)
 

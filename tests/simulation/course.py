@@ -13,6 +13,7 @@ from tests.simulation.arbiter import SimulatedArbiter
 from tests.simulation.complaints import Complaints, failures_on
 from tests.simulation.coverage import Coverage
 from tests.simulation.faults import STORMS, Faults
+from tests.simulation.here import on
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.machine import Machine
 from tests.simulation.outcome import Outcome
@@ -29,20 +30,35 @@ PUBLISH_TRIES = 120
 
 
 class Course:
-    """All that happens on the machine of a seed. All its chance comes from there."""
+    """All that happens on the machine of a seed. All its chance comes from there.
 
-    def __init__(self, seed: int, loop: VirtualLoop, *, has_arbiter: bool) -> None:
+    While it `has_storm`, others may cause faults, too. `is_calm` is set when the machine runs with all it
+    needs, or has failed.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        loop: VirtualLoop,
+        *,
+        has_arbiter: bool = False,
+        storm_seconds: float = STORM_SECONDS,
+    ) -> None:
         self._seed = seed
+        self._storm_seconds = storm_seconds
         self._loop = loop
         self._has_arbiter = has_arbiter
         self._coverage = Coverage()
         announce_transitions(self._coverage)
         self._chosen = random.Random(seed)
         settings = settings_of(self._chosen, transactional_ack_of(seed))
-        self._may_lose_power = settings.durability == "fsync"
+        self.may_lose_power = settings.durability == "fsync"
         self.machine = Machine(
             loop, settings, self._chosen, self._coverage, has_slow_disk=has_slow_disk(seed)
         )
+        self._faults: Faults | None = None
+        self.has_storm = False
+        self.is_calm = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._failures: list[str] = []
         self._history: list[Operation] = []
@@ -60,22 +76,20 @@ class Course:
             )
             try:
                 async with asyncio.timeout(LIMIT_SECONDS):
-                    await self._storm(workload, self._faults())
+                    await self._live(workload)
             except Exception as error:
                 self._failures.append(f"{type(error).__name__}: {error}")
+            self.is_calm.set()
             for task in (*self._tasks, *workload.tasks):
                 task.cancel()
         self._history = workload.history()
         self._ended = self._loop.now
 
-    def _faults(self) -> Faults:
-        return Faults(
-            self.machine,
-            random.Random(self._chosen.getrandbits(64)),
-            self._coverage,
-            self._chosen.choice(STORMS),
-            may_lose_power=self._may_lose_power,
-        )
+    async def come_back(self) -> None:
+        """Start the broker, unless it runs: somebody else has ended it."""
+        with on(self.machine):
+            assert self._faults is not None, "faults come once the machine's own have begun"
+            await self._faults.come_back()
 
     def outcome(self, complaints: Complaints) -> Outcome:
         """What came of it. To be asked before remains of dead brokers are collected, since these complain."""
@@ -98,8 +112,15 @@ class Course:
         self._tasks.append(task)
         return task
 
-    async def _storm(self, workload: Workload, faults: Faults) -> None:
+    async def _live(self, workload: Workload) -> None:
         machine = self.machine
+        self._faults = faults = Faults(
+            machine,
+            random.Random(self._chosen.getrandbits(64)),
+            self._coverage,
+            self._chosen.choice(STORMS),
+            may_lose_power=self.may_lose_power,
+        )
         await machine.start()
         if machine.broker is None:
             raise machine.failures[0]
@@ -107,12 +128,15 @@ class Course:
         machine.weather.worsen()
         if machine.arbiter is not None:
             machine.arbiter.worsen()
+        self.has_storm = True
         storm = self._begin(faults.run())
         restarts = self._begin(faults.begin_anew() if machine.arbiter is not None else asyncio.sleep(0))
-        await asyncio.sleep(STORM_SECONDS)
+        await asyncio.sleep(self._storm_seconds)
         faults.stop()
+        self.has_storm = False
         await storm
         await faults.heal()
+        self.is_calm.set()
         await workload.stop()
         # Timeouts abort whatever still hangs.
         await asyncio.sleep(SETTLE_SECONDS)

@@ -108,11 +108,11 @@ class Faults:
         self._machine.disk.free_bytes = None
         if self._machine.arbiter is not None:
             self._machine.arbiter.clear()
-        await self._come_back()
+        await self.come_back()
 
     # -- dying and coming back -------------------------------------------------------------------------------
 
-    async def _come_back(self) -> None:
+    async def come_back(self) -> None:
         """Start the broker until it stays up. Now and then it dies during recovery, too."""
         async with self._starting:
             await self._start()
@@ -130,7 +130,7 @@ class Faults:
 
     async def _rest(self) -> None:
         await asyncio.sleep(self._chosen.random() * DOWN_SECONDS)
-        await self._come_back()
+        await self.come_back()
 
     async def _kill(self) -> None:
         self._machine.kill()
@@ -157,7 +157,7 @@ class Faults:
         await self._machine.lead_anew(shard, self._chosen.random() * DOWN_SECONDS)
         if self._machine.failures:
             raise self._machine.failures[0]
-        await self._come_back()
+        await self.come_back()
 
     def _fate(self) -> Fate:
         fate = self._chosen.choice(list(Fate))
@@ -247,7 +247,7 @@ class Faults:
             await asyncio.sleep(LOOK_SECONDS)
             down_seconds = 0.0 if self._machine.is_up else down_seconds + LOOK_SECONDS
             if self._machine.is_deposed or down_seconds > 2 * DOWN_SECONDS:
-                await self._come_back()
+                await self.come_back()
 
     async def _end_lease(self) -> None:
         assert self._machine.arbiter is not None

@@ -70,7 +70,8 @@ class VirtualClock:
 class Machine:
     """`failures` are errors of brokers that could not start; no simulated fault may cause them. `differences`
     are the places where a broker's state was not what its journals say. `losses` are the times at which what
-    was acked in open transactions may have been lost.
+    was acked in open transactions may have been lost. `begun` is called with each new process, before its
+    broker starts.
 
     A context manager: what begins in its block runs on the machine, with its disk if the world has routed
     calls to disks (`routed_system.py`). With `has_slow_disk`, the disk is slower than the network.
@@ -111,6 +112,7 @@ class Machine:
         self.is_deposed = False
         self.losses: list[float] = []
         self.life = Life("broker")
+        self.begun: Callable[[Life], None] = lambda life: None
         self._graveyard: list[object] = []
         self._entered = ExitStack()
 
@@ -144,6 +146,7 @@ class Machine:
     async def start(self) -> None:
         """Start the broker. If it dies on the way, it is not up afterwards."""
         self.life = life = Life("broker")
+        self.begun(life)
         self.is_deposed = False
         await self._finish(self._run(life))
 
@@ -249,7 +252,7 @@ class Machine:
     def lose_power(self, fate: Fate) -> None:
         """Stop the machine, and go on with its disk in another. What was not fsynced has this fate."""
         self._compare()
-        self._end_life()
+        self._end_life(silently=True)
         self.disk = self.disk.crash(fate, self._chosen)
         self.boots += 1
         self.note_loss()
@@ -265,8 +268,8 @@ class Machine:
         if self.broker is not None and not self.life.is_over:
             self.differences += differences(self.broker)
 
-    def _end_life(self) -> None:
-        self.life.end()
+    def _end_life(self, *, silently: bool = False) -> None:
+        self.life.end(silently=silently)
         self.broker = None
 
     async def stop(self) -> None:

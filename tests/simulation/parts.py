@@ -54,10 +54,20 @@ def wrong_with(outcome: Outcome) -> list[str]:
     """What is wrong with a seed, and how to repeat it; nothing if it is good."""
     if outcome.is_good:
         return []
+    return [*found_in(outcome), again_with(outcome.seed, has_arbiter=outcome.has_arbiter)]
+
+
+def found_in(outcome: Outcome) -> list[str]:
+    """What is wrong with a seed; nothing if it is good."""
+    if outcome.is_good:
+        return []
     found = [*outcome.failures, *map(str, outcome.checked.findings)][:FINDINGS_SHOWN]
-    said = f"seed {outcome.seed}: {outcome.checked.verdict.value}"
-    again = f"make simulate SEED={outcome.seed}{' ARBITER=1' if outcome.has_arbiter else ''}"
-    return [said, *(f"  {line}" for line in found), f"  again: {again}"]
+    return [f"seed {outcome.seed}: {outcome.checked.verdict.value}", *(f"  {line}" for line in found)]
+
+
+def again_with(seed: int, *, has_arbiter: bool) -> str:
+    """How to repeat a seed."""
+    return f"  again: make simulate SEED={seed}{' ARBITER=1' if has_arbiter else ''}"
 
 
 def missed_by(parts: Iterable[Part]) -> list[str]:

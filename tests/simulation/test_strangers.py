@@ -7,9 +7,7 @@ import asyncio
 import pytest
 
 from tests.seeds import seeds_for
-from tests.simulation import course
 from tests.simulation.course import Course
-from tests.simulation.faults import Faults
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.outcome import Outcome
 from tests.simulation.traits import has_slow_disk
@@ -24,14 +22,9 @@ TRIED_SEEDS = 40
 class Unlucky(Course):
     """A course that ends soon, in the midst of the storm, of a failure."""
 
-    async def _storm(self, workload: Workload, faults: Faults) -> None:
+    async def _live(self, workload: Workload) -> None:
         async with asyncio.timeout(END_SECONDS):
-            await super()._storm(workload, faults)
-
-
-@pytest.fixture(autouse=True)
-def _storms_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(course, "STORM_SECONDS", STORM_SECONDS)
+            await super()._live(workload)
 
 
 def chosen(name: str, *, slow: int, quick: int) -> list[int]:
@@ -48,18 +41,21 @@ def seen(outcome: Outcome) -> tuple[int, str, dict[str, int]]:
 
 @pytest.mark.parametrize("has_arbiter", [False, True])
 def test_a_machine_has_the_same_history_beside_others(has_arbiter: bool) -> None:
-    seeds = chosen(f"strangers {has_arbiter}", slow=1, quick=2)
-    alone = [seen(simulate_world([seed], has_arbiter=has_arbiter)[0]) for seed in seeds]
-    together = simulate_world(seeds[::-1], has_arbiter=has_arbiter)
+    seeds = chosen(f"strangers {has_arbiter}", slow=1, quick=1 if has_arbiter else 2)
+    alone = [
+        seen(simulate_world([seed], has_arbiter=has_arbiter, storm_seconds=STORM_SECONDS)[0])
+        for seed in seeds
+    ]
+    together = simulate_world(seeds[::-1], has_arbiter=has_arbiter, storm_seconds=STORM_SECONDS)
     assert [seen(outcome) for outcome in together] == alone[::-1]
 
 
 def test_a_machine_has_the_same_history_beside_one_that_fails() -> None:
     seed, unlucky = chosen("beside one that fails", slow=0, quick=2)
-    alone = simulate_world([seed])[0]
+    alone = simulate_world([seed], storm_seconds=STORM_SECONDS)[0]
     loop = VirtualLoop()
     failed, beside = run_together(
-        loop, [Unlucky(unlucky, loop, has_arbiter=False), Course(seed, loop, has_arbiter=False)]
+        loop, [Unlucky(unlucky, loop), Course(seed, loop, storm_seconds=STORM_SECONDS)]
     )
     assert failed.failures[0].startswith("TimeoutError"), failed.failures
     assert (seen(beside), beside.failures) == (seen(alone), alone.failures)

@@ -1,5 +1,6 @@
-"""A world: machines on one loop, each with a disk, clients and faults of its own. They know nothing of each
-other.
+"""Worlds: machines on one loop, each with a disk, clients and faults of its own.
+
+Strangers are machines that know nothing of each other. Others share calamities; their brokers talk.
 """
 
 from __future__ import annotations
@@ -7,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from unittest import mock
 
 from faircopy.broker import broker
 from faircopy.publish import compaction
 from faircopy.storage.system import mount
 from tests.simulation.complaints import Complaints, listening
-from tests.simulation.course import Course
+from tests.simulation.course import STORM_SECONDS, Course
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.machine import STEADY_NOTE_INTERVAL_MS
 from tests.simulation.outcome import Outcome
@@ -25,21 +26,26 @@ from tests.simulation.verification import findings_of
 MERGED_FILES = 4  # instead of 64, which would take hours
 
 
-def simulate_world(seeds: Sequence[int], *, has_arbiter: bool = False) -> list[Outcome]:
+def simulate_world(
+    seeds: Sequence[int], *, has_arbiter: bool = False, storm_seconds: float = STORM_SECONDS
+) -> list[Outcome]:
     """Run a machine for each seed, all at once. Returns their outcomes in the order of the seeds.
 
-    A machine's history is the same in any world. With an arbiter, each broker is a replica set of one.
+    A machine's history is the same in any such world. With an arbiter, each broker is a replica set of one.
     """
     loop = VirtualLoop()
-    return run_together(loop, [Course(seed, loop, has_arbiter=has_arbiter) for seed in seeds])
+    courses = [Course(seed, loop, has_arbiter=has_arbiter, storm_seconds=storm_seconds) for seed in seeds]
+    return run_together(loop, courses)
 
 
-def run_together(loop: VirtualLoop, courses: Sequence[Course]) -> list[Outcome]:
-    """Run these on a new loop, and close it. Returns their outcomes."""
+def run_together(
+    loop: VirtualLoop, courses: Sequence[Course], beside: Callable[[], Awaitable[None]] | None = None
+) -> list[Outcome]:
+    """Run these on a new loop, and close it. Returns their outcomes. `beside` runs beside them."""
     complaints = Complaints()
     try:
         with in_process_of_a_world(), listening(complaints):
-            loop.run(run_all(courses))
+            loop.run(run_all(courses, beside))
             outcomes = [course.outcome(complaints) for course in courses]
             for course in courses:
                 course.machine.bury()
@@ -52,8 +58,9 @@ def run_together(loop: VirtualLoop, courses: Sequence[Course]) -> list[Outcome]:
     return outcomes
 
 
-async def run_all(courses: Sequence[Course]) -> None:
-    await asyncio.gather(*(course.run() for course in courses))
+async def run_all(courses: Sequence[Course], beside: Callable[[], Awaitable[None]] | None) -> None:
+    runs = [course.run() for course in courses]
+    await asyncio.gather(*runs, *([beside()] if beside is not None else []))
 
 
 @contextlib.contextmanager
