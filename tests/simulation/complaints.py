@@ -26,7 +26,7 @@ class Complaints(logging.Handler):
         return [text for _, text in self._found]
 
     def about(self, place: Place) -> list[str]:
-        """The complaints about one machine, and those about none: each may be the cause of them."""
+        """The complaints about one machine, and those that name none: any may be their cause."""
         return [text for found_at, text in self._found if found_at in (place, None)]
 
     def emit(self, record: logging.LogRecord) -> None:
