@@ -155,6 +155,8 @@ class Broker:
         if not incarnation(self.notes):
             ensure_new(self.directory, f"the state store {self.directory.state} is empty")
         end = last_end(self.notes, self.environment.boot_id())
+        if not end.is_clean:
+            await self.disk.run(self.directory.sync_names)
         await self._start_clock()
         grade = grade_of(end, is_unclean=self.directory.is_unclean)
         self.incarnation, grade = await self.leadership.take(self.notes, grade, self._address())

@@ -135,7 +135,8 @@ def sync_what_was_found(segments: Segments) -> None:
     before their effects are in a log (I2). Otherwise the effects could survive a loss of power that the
     entries do not, and the next start would conclude that they had been shown.
 
-    The directory needs no fsync: a segment's name is durable before there is an entry in it.
+    The directory needs no fsync: a segment's name is durable before there is an entry in it, also if the
+    process that made it was killed (`DataDirectory.sync_names`).
     """
     sync_files([segment.opened for segment in segments])
 

@@ -32,6 +32,8 @@ from faircopy.storage.paths import (
     list_directory,
     make_directory,
     read_file,
+    sync_directory,
+    sync_names,
     write_file,
 )
 from faircopy.storage.system import PRIVATE_DIRECTORY, mounted
@@ -137,6 +139,17 @@ class DataDirectory:
             log.warning(
                 "the data directory %s was upgraded from format %d to %d", self.path, found.version, FORMAT
             )
+
+    def sync_names(self) -> None:
+        """Make durable what a process that was killed may have left without a durable name. Blocks. Raises
+        StorageFailure.
+        """
+        for part in (self.journal, self.log, self.state):
+            sync_names(part)
+        sync_directory(self.path)
+        # The place of the directory may be another user's, or on a file system without fsync.
+        with contextlib.suppress(FaircopyError):
+            sync_directory(self.path.parent)
 
     # -- unclean ends ----------------------------------------------------------------------------------------
 

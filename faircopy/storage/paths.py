@@ -45,6 +45,18 @@ def make_directory(path: Path, *, durable: bool = True) -> None:
         raise
 
 
+def sync_names(root: Path) -> None:
+    """Make every name in a directory and below it durable. Blocks. Raises StorageFailure.
+
+    A process that is killed may leave a name that it has made and not synced. The next one finds it, and
+    would take it for durable; what it fsyncs under that name could be lost with the power, name and all.
+    """
+    for child in list_directory(root):
+        if is_directory(child):
+            sync_names(child)
+    sync_directory(root)
+
+
 def is_directory(path: Path) -> bool:
     """Whether a directory exists."""
     status = mounted().status(path)
