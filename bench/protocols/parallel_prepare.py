@@ -20,7 +20,7 @@ class PreparedPartition(MarkedPartition):
         self.journal.when_durable_without_sync(copy)
 
     def _when_acked(self, ack: Done) -> None:
-        self.journal.when_written(ack)
+        self.journal.when_kept(ack)
 
 
 class ParallelPrepareBroker(MarkersBroker):

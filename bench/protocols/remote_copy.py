@@ -95,7 +95,7 @@ class RemotePartition(HostedPartition):
         if self._producer(header, may_begin).find_duplicate(header) is None:
             self.state._note(header, UNKNOWN_OFFSET)
             stock.add(self, batch, records)
-        stock.journal.when_written(lambda: done(UNKNOWN_OFFSET))
+        stock.journal.when_kept(lambda: done(UNKNOWN_OFFSET))
 
     def append_sent(self, batch: Buffer, records: int, done: Done) -> None:
         """A batch of a committed transaction came from its coordinator; calls `done()` when it is durable."""

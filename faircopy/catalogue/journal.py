@@ -90,6 +90,7 @@ class CatalogueJournal:
         except Conflict:
             await self.journal.durable()
             raise
+        self.journal.ensure_replicas()
         self.journal.ensure_reserve()
         change = CatalogueChange(dict(expected), dict(changes))
         version = self.journal.append(

@@ -184,13 +184,17 @@ class GroupCoordinator:
         return {"error_code": error}
 
     async def leave_group(self, request: Message) -> Body:
-        """LeaveGroup: one member (before version 3), or many."""
+        """LeaveGroup: one member (before version 3), or many. In a set it returns when that is durable:
+        otherwise a new leader could bring back a generation that its members have left (B12).
+        """
         group, error = self._member_group(request.group_id)
         if request.members and request.group_id and not self._closed:
             left = [self._left_body(request.group_id, m) for m in request.members]
+            await self._offsets.replicated(request.group_id)
             return {"error_code": ErrorCode.NONE, "members": left}
         if group is not None:
             error = self._leave(group, request.member_id, None)
+            await self._offsets.replicated(request.group_id)
         return {"error_code": error, "members": []}
 
     def _left_body(self, group_id: str, member: Message) -> Body:

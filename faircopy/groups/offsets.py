@@ -67,6 +67,9 @@ class OffsetStore(Protocol):
     def store_group(self, group_id: str, metadata: GroupMetadata) -> asyncio.Future[None]:
         """Store who is in a group, in the order of the calls. Durable when done."""
 
+    def replicated(self, group_id: str) -> Awaitable[None]:
+        """Wait until other replicas, if there are any, have what was stored for a group by now."""
+
     def kept_group(self, group_id: str) -> Kept | None:
         """What was last stored for a group; None if that was deleted."""
 

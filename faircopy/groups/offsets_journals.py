@@ -106,6 +106,7 @@ class OffsetsJournals:
         self._clock = clock
         self._topic_ids = topic_ids
         self._number_of = number_of
+        self._is_replicated = options.is_replicated
         self._partitions: dict[int, OffsetsPartition] = {}
         for number in numbers:
             identity = TopicIdPartition(OFFSETS_TOPIC_ID, number).identity
@@ -162,6 +163,11 @@ class OffsetsJournals:
         """Store who is in a group; durable when done. Raises JournalFull."""
         payload = encode_group(group, metadata._replace(changed_ms=self._clock.steady_ms()))
         return self._append_payload(group, payload, UnderWay())
+
+    async def replicated(self, group: str) -> None:
+        """Wait until other replicas, if there are any, have what was stored for a group by now."""
+        if self._is_replicated:
+            await self.partition_of(group).journal.durable()
 
     def kept_group(self, group: str) -> KeptGroup | None:
         """What was last stored for a group; None if that was deleted."""

@@ -38,7 +38,7 @@ from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.hosting.stopping import Stopping
 from faircopy.hosting.table_agreement import ensure_agreement
 from faircopy.hosting.topic_changes import DecideCount, DecideNew, TopicChanges
-from faircopy.journal.errors import JournalFull
+from faircopy.journal.errors import JournalFull, NotEnoughReplicas
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.loop.pace import NO_PACE, Pace
 from faircopy.partition.hosted import HostedPartition
@@ -158,7 +158,8 @@ class TopicAdministration:
         """Raise JournalFull, TooManyPartitions, or count these partitions, which a request asks for."""
         self.ensure_led()
         if (lacking := self._space.shortage) is not None:
-            raise JournalFull(f"topics and partitions can't be created while the disk is full: {lacking}")
+            kind = NotEnoughReplicas if isinstance(lacking, NotEnoughReplicas) else JournalFull
+            raise kind(f"topics and partitions can't be created now: {lacking}")
         if len(self._hosted) + changes.partitions + partitions > PARTITIONS_MAX:
             raise TooManyPartitions(
                 f"{partitions} more partitions are requested, but a broker has {PARTITIONS_MAX} at most"

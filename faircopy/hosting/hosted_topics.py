@@ -120,6 +120,8 @@ class HostedTopics:
         for partition in partitions:
             self._stopping.tell_of_failure(partition)
             partition.count_drafts()
+            if partition.failure is None:
+                self._resources.shipping.lead(partition.journal)
         hosted.partitions.extend(partitions)
         hosted.change(hosted.topic)  # settings may have changed meanwhile
         self.topics[hosted.topic.name] = hosted
@@ -170,6 +172,7 @@ class HostedTopics:
         del self.topics[hosted.topic.name]
         for partition in hosted.partitions:
             del self._partitions[partition.name], self._by_id[partition.id]
+            self._resources.shipping.forget(partition.identity)
             partition.abandon(UnknownTopic(f"topic {hosted.topic.name!r} is deleted"))
             partition.log.notify()
         self.on_change(hosted, False)

@@ -17,7 +17,7 @@ class NotCaughtUp(FaircopyError):
 
 
 class WaitsForSpace(NotCaughtUp):
-    """Acknowledged messages can't become visible until the disk has space."""
+    """Acknowledged messages can't become visible until the disk has space, or missing replicas are back."""
 
 
 async def catch_up(partition: HostedPartition, clock: Clock) -> None:
@@ -29,15 +29,15 @@ async def catch_up(partition: HostedPartition, clock: Clock) -> None:
     deadline_ms = clock.monotonic_ms() + CATCH_UP_MS
     prepared = set(state.prepared)
     while prepared & state.prepared:
-        if partition.journal.waits_for_space:
+        if partition.journal.is_stuck:
             raise waits_for_space(partition)
         await _pause(partition, clock, deadline_ms)
     target = state.next_offset
     while log.end_offset < target:
-        if partition.journal.waits_for_space:
+        if partition.journal.is_stuck:
             if partition.is_applying:
                 raise waits_for_space(partition)
-            # What is not written beyond this is not acknowledged either.
+            # What is beyond this is not acknowledged either.
             target = min(target, partition.copier.pushed_offset)
         await _pause(partition, clock, deadline_ms)
     if partition.failure is not None:
@@ -62,8 +62,9 @@ async def _pause(partition: HostedPartition, clock: Clock, deadline_ms: float) -
 
 
 def waits_for_space(partition: HostedPartition) -> WaitsForSpace:
-    """The error for a partition on a full disk, where waiting is of no use."""
+    """The error for a partition on a full disk, or without other replicas, where waiting is of no use."""
+    lacking = partition.journal.space.elsewhere
+    why = "the disk is full: free some space, and ask again" if lacking is None else f"{lacking}: ask again"
     return WaitsForSpace(
-        f"{partition.name} has acknowledged messages that can't be copied into its log, since the disk is "
-        f"full: free some space, and ask again"
+        f"{partition.name} has acknowledged messages that can't be copied into its log, since {why}"
     )

@@ -37,6 +37,7 @@ _CRC = struct.Struct("<I")
 _CHECKED = struct.Struct("<IIBBhiIQQqqq")
 CHECKED_AT = 4
 PAYLOAD_CRC_AT = 8
+FLAGS_AT = 13
 POSITION_AT = 24
 assert HEADER.size == HEADER_BYTES == CHECKED_AT + _CHECKED.size
 

@@ -25,3 +25,7 @@ class Misplaced(FaircopyError):
 
 class JournalFull(FaircopyError):
     """The disk is full: nothing more is accepted until there is space; accepted entries wait."""
+
+
+class NotEnoughReplicas(JournalFull):
+    """Replicas are missing, which is like a full disk: nothing more is accepted until they are back."""

@@ -62,9 +62,10 @@ class GroupCommit:
         self._options = options
         self._space = options.space
         self._on_moved = options.on_moved
+        self._is_replicated = options.is_replicated
         self.space_wait = SpaceWait(options.space, loop)
         self._pending: list[WriteRun] = []
-        self._when_written: deque[tuple[int, Callback]] = deque()
+        self._when_kept: deque[tuple[int, Callback]] = deque()
         self._when_durable: deque[tuple[int, Callback]] = deque()
         self._sync_up_to = 0
         self._is_flush_due = False
@@ -88,12 +89,16 @@ class GroupCommit:
         if not self._is_flush_due:
             self._schedule_flush()
 
-    def when_written(self, callback: Callback) -> None:
-        """Call back when all entries appended so far are written to the file."""
-        if self._marks.written >= self._marks.appended or self._is_abandoned:
+    def when_kept(self, callback: Callback) -> None:
+        """Call back when all entries appended so far are kept: see `Watermarks.kept`."""
+        up_to = self._marks.appended
+        if self._marks.kept >= up_to or self._is_abandoned:
             callback()
-        else:
-            self._when_written.append((self._marks.appended, callback))
+            return
+        self._when_kept.append((up_to, callback))
+        if self._is_replicated:
+            # Only what is fsynced here is sent to other replicas: otherwise none of them would ever have it.
+            self._request_sync(up_to)
 
     def when_durable(self, callback: Callback) -> None:
         """Call back, in order, when all entries appended so far are durable. This requests an fdatasync."""
@@ -102,6 +107,9 @@ class GroupCommit:
             callback()
             return
         self._when_durable.append((up_to, callback))
+        self._request_sync(up_to)
+
+    def _request_sync(self, up_to: int) -> None:
         self._sync_up_to = up_to
         if not self._is_flush_due:
             self._schedule_flush()
@@ -109,6 +117,10 @@ class GroupCommit:
     def when_durable_without_sync(self, callback: Callback) -> None:
         """Like `when_durable`, but does not request an fdatasync: nobody waits for this entry."""
         self._when_durable.append((self._marks.appended, callback))
+
+    def request_sync(self) -> None:
+        """Request an fdatasync of all entries appended so far; nobody is called back."""
+        self._request_sync(self._marks.appended)
 
     async def sync(self) -> None:
         """Wait until all entries appended so far are fsynced, whatever the durability setting.
@@ -140,7 +152,7 @@ class GroupCommit:
         self._is_abandoned = True
         self.space_wait.end()
         self._pending.clear()
-        release(self._when_written, self._marks.appended)
+        release(self._when_kept, self._marks.appended)
         release(self._when_durable, self._marks.appended)
 
     @property
@@ -239,8 +251,8 @@ class GroupCommit:
         if self.space_wait.shortage is not None:
             self.space_wait.end()
         self._marks.note_written(up_to)
-        if self._when_written:  # rarely: this saves calls on the path of each write
-            release(self._when_written, up_to)
+        if self._when_kept:  # rarely: this saves calls on the path of each write
+            release(self._when_kept, self._marks.kept)
         if self._when_durable:
             release(self._when_durable, self._marks.durable)
         if self._on_moved is not None:
@@ -277,9 +289,10 @@ class GroupCommit:
 
     # -- other replicas --------------------------------------------------------------------------------------
 
-    def note_replicated(self, up_to: int) -> None:
+    def note_replicated(self, durable_up_to: int, drafts_up_to: int) -> None:
         """See `Watermarks.note_replicated`."""
-        self._marks.note_replicated(up_to)
+        self._marks.note_replicated(durable_up_to, drafts_up_to)
+        release(self._when_kept, self._marks.kept)
         release(self._when_durable, self._marks.durable)
 
 

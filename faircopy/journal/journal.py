@@ -23,10 +23,11 @@ from faircopy.journal.entry import (
     TransactionId,
 )
 from faircopy.journal.entry_format import encode_header
-from faircopy.journal.errors import DamagedJournal, Misplaced
+from faircopy.journal.errors import DamagedJournal, Misplaced, NotEnoughReplicas
 from faircopy.journal.group_commit import Callback, GroupCommit
 from faircopy.journal.opening import Opening, ensure_reaches, misfit
 from faircopy.journal.options import Durability, JournalOptions
+from faircopy.journal.pieces import Piece, read_piece
 from faircopy.journal.recent import Draft
 from faircopy.journal.segment import Segment
 from faircopy.journal.segments import Segments
@@ -58,7 +59,7 @@ class Journal:
         leader_epoch: int = 0,
     ):
         self.directory = directory
-        self._identity = identity
+        self.identity = identity
         self._loop = loop
         self._options = options
         self.space = options.space
@@ -98,7 +99,7 @@ class Journal:
         if self._is_open:
             known_durable = self.watermarks.appended
         else:
-            self.segments.open(self._identity)
+            self.segments.open(self.identity)
             ensure_reaches(self.segments, start)
             if self._options.is_unclean:
                 self.segments.renew(start)
@@ -164,10 +165,19 @@ class Journal:
         """Raise JournalFull while this journal waits: for entries that free space or decide transactions."""
         self._commit.space_wait.ensure_reserve()
 
+    def ensure_replicas(self) -> None:
+        """Raise NotEnoughReplicas while other replicas are missing: for entries that nobody waits for yet."""
+        self._commit.space_wait.ensure_replicas()
+
     @property
     def waits_for_space(self) -> bool:
         """Whether appended entries can't be written before the disk has space."""
         return self._commit.space_wait.shortage is not None
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether appended entries can't become durable before the disk has space, or others are back."""
+        return self.waits_for_space or isinstance(self.space.elsewhere, NotEnoughReplicas)
 
     def append(
         self,
@@ -227,9 +237,11 @@ class Journal:
 
     # -- waiting ---------------------------------------------------------------------------------------------
 
-    def when_written(self, callback: Callback) -> None:
-        """Call back when all entries appended so far are written to the file."""
-        self._commit.when_written(callback)
+    def when_kept(self, callback: Callback) -> None:
+        """Call back when all entries appended so far are kept: they survive a kill, and in a set the loss of
+        this machine as well.
+        """
+        self._commit.when_kept(callback)
 
     def when_durable(self, callback: Callback) -> None:
         """Call back, in order, when all entries appended so far are durable. This requests an fdatasync."""
@@ -239,13 +251,17 @@ class Journal:
         """Like `when_durable`, but does not request an fdatasync: nobody waits for this entry."""
         self._commit.when_durable_without_sync(callback)
 
+    def request_sync(self) -> None:
+        """Request an fdatasync of all entries appended so far; nobody is called back."""
+        self._commit.request_sync()
+
     async def durable(self) -> None:
         """Wait until all entries appended so far are durable."""
         await self._told_by(self.when_durable)
 
-    async def written(self) -> None:
-        """Wait until all entries appended so far are written to the file, so that they survive a kill."""
-        await self._told_by(self.when_written)
+    async def kept(self) -> None:
+        """Wait until all entries appended so far are kept: see `when_kept`."""
+        await self._told_by(self.when_kept)
 
     async def _told_by(self, when: Callable[[Callback], None]) -> None:
         future: asyncio.Future[None] = self._loop.create_future()
@@ -259,11 +275,21 @@ class Journal:
         """
         await self._commit.sync()
 
-    def note_replicated(self, up_to: int) -> None:
-        """All other replicas that have to have an entry before it is durable have those up to here. See
+    def note_replicated(self, durable_up_to: int, drafts_up_to: int) -> None:
+        """All other replicas that have to have an entry before it is durable have those up to
+        `durable_up_to`; those that have to have an acked draft, up to `drafts_up_to`. See
         `Watermarks.note_replicated`.
         """
-        self._commit.note_replicated(up_to)
+        self._commit.note_replicated(durable_up_to, drafts_up_to)
+
+    def piece(self, position: int, bytes_max: int, *, is_cached: bool) -> Piece:
+        """At most `bytes_max` bytes of the journal's files from `position` on, of one segment, and of what is
+        synced, for a follower. The position must be below what is synced.
+
+        With `is_cached`, they are read only from the page cache. Otherwise this blocks, and may run on a
+        thread. Raises DamagedJournal, StorageFailure; NotCached when reading from the cache.
+        """
+        return read_piece(self.segments, position, self.watermarks.synced, bytes_max, is_cached=is_cached)
 
     @property
     def is_at_work(self) -> bool:

@@ -32,7 +32,7 @@ class JournalOptions(NamedTuple):
     is a list, entries that do not fold when they are recovered are noted there, instead of being damage.
 
     `on_moved` is called with the identity of a journal when its written or synced position has moved.
-    `is_replicated`: nothing is durable before other replicas have it (`Journal.note_replicated`).
+    `is_replicated`: nothing is kept or durable before other replicas have it (`Journal.note_replicated`).
 
     `is_unclean`: an fsync has failed since the machine started, so bytes that can be read may not be on disk.
     `lost_power`: the machine may have lost power since the last run; if not, all written bytes are there.

@@ -22,7 +22,7 @@ from crc32c import crc32c
 from faircopy.journal.errors import DamagedJournal
 from faircopy.storage.failures import Shortage
 from faircopy.storage.file import File
-from faircopy.storage.paths import delete_file, rename_file, sync_directory
+from faircopy.storage.paths import delete_file, list_directory, rename_file, sync_directory, with_suffix
 from faircopy.storage.system import Buffer
 
 SUFFIX = ".journal"
@@ -59,6 +59,22 @@ def decode_segment_header(head: bytes, path: Path, journal: bytes) -> tuple[int,
     if owner != journal:
         raise DamagedJournal(f"{path} belongs to another journal: put it back where it was", path, 24)
     return base, salt
+
+
+def identity_in(directory: Path) -> bytes | None:
+    """The identity of the journal whose segments are in a directory; None if there are none. Blocks. Raises
+    DamagedJournal, StorageFailure.
+    """
+    found = with_suffix(SUFFIX, list_directory(directory))
+    if not found:
+        return None
+    head = File(found[0], read_only=True).read(HEADER_BYTES, 0)
+    if len(head) < HEADER_BYTES:
+        raise DamagedJournal(
+            f"{found[0]} is cut short in its header: restore it from a backup", found[0], len(head)
+        )
+    identity: bytes = HEADER.unpack(head)[3]
+    return identity
 
 
 class Segment:

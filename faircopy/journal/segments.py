@@ -53,7 +53,11 @@ class Segments(Sequence[Segment]):
         for segment in reversed(self._segments):
             if segment.base <= position:
                 return segment
-        raise DamagedJournal(f"{self.directory} no longer holds position {position}", self.directory)
+        raise no_longer_held(self.directory, position)
+
+    def end_of(self, segment: Segment, end: int) -> int:
+        """The position where a segment ends: where the next one begins, or `end`, that of the journal."""
+        return next((each.base for each in self._segments if each.base > segment.base), end)
 
     def files_beyond(self, position: int) -> list[File]:
         """The files that hold bytes beyond `position`, oldest first. They stay open even if deleted."""
@@ -134,6 +138,11 @@ class Segments(Sequence[Segment]):
         """Forget all segments of an abandoned journal, and return them."""
         forgotten, self._segments = self._segments, []
         return forgotten
+
+
+def no_longer_held(directory: Path, position: int) -> DamagedJournal:
+    """The error for a position below the oldest segment in the directory."""
+    return DamagedJournal(f"{directory} no longer holds position {position}", directory)
 
 
 def is_blank(segment: Segment, start: int) -> bool:

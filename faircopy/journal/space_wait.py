@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from faircopy.journal.errors import JournalFull
+from faircopy.journal.errors import JournalFull, NotEnoughReplicas
 from faircopy.storage.failures import Shortage
 from faircopy.storage.space_watch import SpaceWatch
 
@@ -31,9 +31,15 @@ class SpaceWait:
 
     def ensure_space(self) -> None:
         """Raise JournalFull while the disk is full: for entries that take more space than they free."""
+        self.ensure_replicas()
         lacking = self.shortage or self._watch.shortage
         if lacking is not None:
             raise JournalFull(f"{lacking}, and the broker goes on by itself")
+
+    def ensure_replicas(self) -> None:
+        """Raise NotEnoughReplicas while replicas are missing: for whatever is new."""
+        if isinstance(self._watch.elsewhere, NotEnoughReplicas):
+            raise NotEnoughReplicas(str(self._watch.elsewhere))
 
     def ensure_reserve(self) -> None:
         """Raise JournalFull while this journal waits: for entries that free space or decide transactions."""

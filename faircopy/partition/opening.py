@@ -33,6 +33,7 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.opening import Opening
 from faircopy.journal.options import JournalOptions
 from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
+from faircopy.journal.shipping import NOT_SHIPPED, Shipping
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.name import PartitionName
 from faircopy.partition.partition import Partition
@@ -55,6 +56,7 @@ class PartitionResources(NamedTuple):
     journal_options: JournalOptions
     partition_type: type[HostedPartition]
     on_damage: Callable[[HostedPartition, FaircopyError], None]
+    shipping: Shipping = NOT_SHIPPED
 
 
 class Unopened(NamedTuple):
@@ -69,20 +71,25 @@ class Unopened(NamedTuple):
 
 
 def open_partition(unopened: Unopened, resources: PartitionResources) -> HostedPartition:
-    """Open and recover one partition, or create it if it has no files yet. A damaged one is stopped: its
-    `failure` says why, and the caller reports it. Blocks, on any thread.
+    """Open and recover one partition, or create it if it has no files yet. See `recover_or_stop`."""
+    partition = assemble(unopened, resources)
+    recover_or_stop(partition, resources.store)
+    return partition
+
+
+def recover_or_stop(partition: HostedPartition, store: StateStore) -> None:
+    """Recover a partition. A damaged one is stopped: its `failure` says why, and the caller reports it.
+    Blocks, on any thread.
 
     Raises Shortage, such as NoSpace: then the partition is intact, and can be opened later.
     """
-    partition = assemble(unopened, resources)
     try:
-        resources.store.ensure_sound(partition.identity)
+        store.ensure_sound(partition.identity)
         recover(partition)
     except Shortage:
         raise
     except (FaircopyError, OSError) as error:
         partition.fail(error if isinstance(error, FaircopyError) else FaircopyError(str(error)))
-    return partition
 
 
 def assemble(unopened: Unopened, resources: PartitionResources) -> HostedPartition:

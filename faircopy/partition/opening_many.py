@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from faircopy.partition.hosted import HostedPartition
-from faircopy.partition.opening import PartitionResources, Unopened, open_partition
+from faircopy.partition.opening import PartitionResources, Unopened, assemble, recover_or_stop
 from faircopy.partition.participant import NotLed
 
 OPENERS = 3
@@ -19,13 +19,12 @@ async def open_many(unopened: Sequence[Unopened], resources: PartitionResources)
     """The opened partitions, in the order of `unopened`. Raises Shortage if one can't be opened now. Then
     none is left: what a full disk has kept them from copying must not be copied once they are opened again.
     """
-    parts = [unopened[at : at + OPENED_AT_ONCE] for at in range(0, len(unopened), OPENED_AT_ONCE)]
-    opened: list[list[HostedPartition]] = [[] for _ in parts]
-    waiting = zip(parts, opened, strict=True)
+    partitions = [assemble(each, resources) for each in unopened]
+    await resources.shipping.share([partition.journal for partition in partitions])
+    waiting = iter([partitions[at : at + OPENED_AT_ONCE] for at in range(0, len(partitions), OPENED_AT_ONCE)])
     outcomes = await asyncio.gather(
         *(open_parts(waiting, resources) for _ in range(OPENERS)), return_exceptions=True
     )
-    partitions = [partition for part in opened for partition in part]
     for outcome in outcomes:
         if outcome is not None:
             await give_up(partitions)
@@ -33,24 +32,20 @@ async def open_many(unopened: Sequence[Unopened], resources: PartitionResources)
     return partitions
 
 
-async def open_parts(
-    waiting: Iterator[tuple[Sequence[Unopened], list[HostedPartition]]], resources: PartitionResources
-) -> None:
+async def open_parts(waiting: Iterator[Sequence[HostedPartition]], resources: PartitionResources) -> None:
     """Open those that no other task has taken from the iterator, until one can't be opened."""
-    for unopened, opened in waiting:
+    for partitions in waiting:
         try:
-            await resources.disk.run(open_in_turn, unopened, resources, opened)
+            await resources.disk.run(open_in_turn, partitions, resources)
         except BaseException:
             deque(waiting, maxlen=0)  # nobody goes on
             raise
 
 
-def open_in_turn(
-    unopened: Iterable[Unopened], resources: PartitionResources, opened: list[HostedPartition]
-) -> None:
+def open_in_turn(partitions: Iterable[HostedPartition], resources: PartitionResources) -> None:
     """Open them one after another. Blocks."""
-    for each in unopened:
-        opened.append(open_partition(each, resources))
+    for partition in partitions:
+        recover_or_stop(partition, resources.store)
 
 
 async def give_up(partitions: Iterable[HostedPartition]) -> None:

@@ -41,7 +41,7 @@ class Participant(Protocol):
         self, transaction: TransactionId, transactional_id: str, *, is_durable: bool
     ) -> None:
         """Drafts of this producer belong to this transaction from now on, and are acked when they are
-        fsynced (`is_durable`), or else when they are written.
+        durable (`is_durable`), or else when they are kept.
         """
 
     def resume_transaction(

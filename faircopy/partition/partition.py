@@ -64,7 +64,7 @@ class InTransaction(RejectedBatch):
 
 class Told(NamedTuple):
     """The transaction that a producer has open here, as told by its coordinator. `is_durable`: its drafts are
-    acked when they are fsynced.
+    acked when they are durable.
     """
 
     transaction: TransactionId
@@ -246,9 +246,9 @@ class Partition:
         *,
         may_begin: bool = False,
     ) -> None:
-        """Append a batch of an open transaction. Calls `done(expected base offset)` when it is written to the
-        file, before it is durable: PREPARED makes that safe. With `transactional.ack=durable`, `done` waits
-        for the fsync. If it `may_begin` here, it need not be its producer's first. Raises RejectedBatch,
+        """Append a batch of an open transaction. Calls `done(expected base offset)` when it is kept, before
+        it is durable: PREPARED makes that safe. With `transactional.ack=durable`, `done` waits until it is
+        durable. If it `may_begin` here, it need not be its producer's first. Raises RejectedBatch,
         TooManyDrafts.
         """
         if header is not None:
@@ -280,7 +280,7 @@ class Partition:
         if told is not None and told.is_durable:
             self.journal.when_durable(done)
         else:
-            self.journal.when_written(done)
+            self.journal.when_kept(done)
 
     def ensure_no_transaction(self, producer_id: int) -> None:
         """Raise InTransaction if this producer has a transaction open here."""

@@ -7,6 +7,7 @@ from faircopy.catalogue.topics import InvalidTopicName, TopicExists, UnknownTopi
 from faircopy.copier.producers import OutOfOrderSequence, StaleDuplicate, StaleEpoch
 from faircopy.errors import FaircopyError
 from faircopy.hosting.administration import TooManyPartitions
+from faircopy.journal.errors import NotEnoughReplicas
 from faircopy.partition.participant import NotLed
 from faircopy.partition.partition import InTransaction, NoOpenTransaction
 from faircopy.storage.versioned_map import Conflict
@@ -37,6 +38,7 @@ CODES: tuple[tuple[type[FaircopyError], ErrorCode], ...] = (
     (InTransaction, ErrorCode.INVALID_TXN_STATE),
     (NoOpenTransaction, ErrorCode.INVALID_TXN_STATE),
     (NotLed, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    (NotEnoughReplicas, ErrorCode.NOT_ENOUGH_REPLICAS),
 )
 
 

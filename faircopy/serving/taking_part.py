@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from faircopy.errors import FaircopyError
+from faircopy.journal.errors import NotEnoughReplicas
 from faircopy.partition.participant import NotLed
 from faircopy.partition.partition import Partition
 from faircopy.serving.fencing import fenced_code
@@ -32,7 +33,7 @@ async def take_part(
     except TransactionRefused as error:
         log_reason(error)
         return error.code
-    except NotLed as error:
+    except (NotLed, NotEnoughReplicas) as error:
         log_reason(error)
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     except FaircopyError as error:

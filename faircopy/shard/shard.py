@@ -22,6 +22,7 @@ from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.hosting.stopping import Stopping
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import JournalOptions
+from faircopy.journal.shipping import NOT_SHIPPED, Shipping
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import Participants
 from faircopy.partition.partition import Partition
@@ -57,6 +58,7 @@ class Resources(NamedTuple):
     fresh_member_id: Callable[[], str]
     coordinator_type: type[TransactionCoordinator]
     stopping: Stopping
+    shipping: Shipping = NOT_SHIPPED
 
 
 class Shard:
@@ -161,6 +163,9 @@ class Shard:
     async def open(self) -> None:
         """Recover its own journals; the hosted topics open theirs. Raises DamagedJournal, NoSpace."""
         disk, settings = self._resources.disk, self._resources.settings
+        homes = [home.journal for home in self.journals.values()]
+        offsets = [partition.journal for partition in self.offsets.partitions]
+        await self._resources.shipping.share(homes + offsets)
         await asyncio.gather(*(disk.run(journal.open) for journal in self.journals.values()))
         await asyncio.gather(*(disk.run(partition.open) for partition in self.offsets.partitions))
         for partition in self.offsets.partitions:

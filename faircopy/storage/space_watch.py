@@ -37,7 +37,8 @@ class SpaceWatch:
     """The writers that wait for space on a disk. For one event loop, but `release_reserve` and `look` may run
     on any thread.
 
-    `shortage` is the reason why new messages are refused; None as long as there is space.
+    `shortage` is the reason why new messages are refused; None as long as there is space. `elsewhere` is one
+    that is not this disk's: another replica has none, or is missing.
     """
 
     def __init__(self, reserve: Reserve | None = None) -> None:
@@ -46,7 +47,13 @@ class SpaceWatch:
         self._budget_bytes: int | None = None
         self._full: Exception | None = None
         self._giving = threading.Lock()
-        self.shortage: Exception | None = None
+        self._own: Exception | None = None
+        self.elsewhere: Exception | None = None
+
+    @property
+    def shortage(self) -> Exception | None:
+        """Why new messages are refused."""
+        return self._own or self.elsewhere
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -54,8 +61,8 @@ class SpaceWatch:
         """Account for `size` bytes that are about to be written to a journal, and later to a log."""
         if self._budget_bytes is not None:
             self._budget_bytes -= 2 * size
-            if self._budget_bytes < 0 and self.shortage is None:
-                self.shortage = NoSpace("the disk is nearly full: new messages are accepted slowly")
+            if self._budget_bytes < 0 and self._own is None:
+                self._own = NoSpace("the disk is nearly full: new messages are accepted slowly")
 
     def note_waiting(self, who: object, error: Shortage) -> bool:
         """A write found the disk full, and is repeated until it succeeds. Return whether to retry at once."""
@@ -82,7 +89,7 @@ class SpaceWatch:
         """A write found the disk full. Return whether it is worth another try at once."""
         with self._giving:
             reserve, is_known = self._reserve, self._full is not None
-            self.shortage = self._full = self._full or error
+            self._own = self._full = self._full or error
             if reserve is not None and reserve.is_there and isinstance(error, NoSpace):
                 reserve.give_up()
                 size = max(reserve.size_bytes // MIB, 1)
@@ -109,9 +116,9 @@ class SpaceWatch:
             return
         margin = self._reserve.size_bytes
         self._budget_bytes = max(look.usable_bytes - margin, 0) // 4
-        self.shortage = self._full
+        self._own = self._full
         if self._full is None and look.usable_bytes < margin:
-            self.shortage = self._full = NoSpace(f"the disk has only {look.usable_bytes // MIB} MiB free")
+            self._own = self._full = NoSpace(f"the disk has only {look.usable_bytes // MIB} MiB free")
             log.error("%s. %s", self._full, ADVICE)
         elif (look.has_reserve or not margin) and look.usable_bytes >= 2 * margin:
             self._end()
@@ -119,5 +126,5 @@ class SpaceWatch:
     def _end(self) -> None:
         if self._full is not None and not self._waiting:
             found = "the disk has space" if isinstance(self._full, NoSpace) else "there are descriptors"
-            self.shortage = self._full = None
+            self._own = self._full = None
             log.info("%s again: all that waited is written", found)

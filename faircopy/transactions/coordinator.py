@@ -191,7 +191,7 @@ class TransactionCoordinator:
     ) -> None:
         """Add partitions to the producer's transaction, and tell them its TxId. Raises TransactionRefused.
 
-        Returns once that is written. It need not be durable, as PREPARE_COMMIT lists the participants itself,
+        Returns once that is kept. It need not be durable, as PREPARE_COMMIT lists the participants itself,
         unless the transaction is to survive a loss of power. But what a crash of the process forgets must not
         be acked: the producer's next request would begin another transaction, and its commit would be half of
         what it means to commit.
@@ -246,7 +246,7 @@ class TransactionCoordinator:
         self, partition: Partition, batch: Buffer, header: BatchHeader | None, records: int,
         transaction: TransactionId, done: Appended, *, may_begin: bool = False,
     ) -> None:  # fmt: skip
-        """See `Partition.append_draft`; `done` is called once its transaction is written, too. A transaction
+        """See `Partition.append_draft`; `done` is called once its transaction is kept, too. A transaction
         that grows too large is aborted. Raises RejectedBatch, TransactionRefused.
         """
         safe = self._unwritten.once_written(transaction, done)

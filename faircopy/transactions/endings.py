@@ -1,9 +1,10 @@
 """The end of a transaction: every participant is told, and once all have it durably, nobody asks again.
 
 An abort closes the transaction at once. But participants are told only once the decision is written, and
-whoever asked waits for that, too (`Journal.written`): what a kill may take must not have been said. Otherwise
+whoever asked waits for that, too (`Journal.kept`): what a kill may take must not have been said. Otherwise
 the transaction would go on after a restart, with drafts that are dropped already, or although its client was
 told that it is aborted (P9). For a transaction that may go on after a loss of power, "written" is "fsynced".
+In a set, either is so on other replicas, too.
 """
 
 from __future__ import annotations

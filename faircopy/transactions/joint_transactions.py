@@ -62,7 +62,7 @@ class JointTransactions:
         self._is_durable = is_durable
 
     async def join(self, membership: Membership, timeout_ms: int, connection: int) -> Joined | None:
-        """Make a member, once that is written, or fsynced if it must survive a loss of power; None if its key
+        """Make a member, once that is kept, or durable if it must survive a loss of power; None if its key
         is committed already, so that it need not write anything. A run that is new in the group fences the
         former one. `connection` is the one that the member asks over. Raises TransactionRefused.
         """

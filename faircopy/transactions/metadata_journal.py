@@ -59,18 +59,20 @@ class MetadataJournal:
         )
 
     def when_safe(self, callback: Callable[[], None], *, is_durable: bool) -> None:
-        """Call back when all entries appended so far survive a kill, or, if `is_durable`, a loss of power."""
+        """Call back when all entries appended so far are kept (`Journal.when_kept`), so that they survive a
+        kill; or, if `is_durable`, are durable, so that they survive a loss of power.
+        """
         if is_durable:
             self.journal.when_durable(callback)
         else:
-            self.journal.when_written(callback)
+            self.journal.when_kept(callback)
 
     async def safe(self, *, is_durable: bool) -> None:
-        """Wait until all entries appended so far survive a kill, or, if `is_durable`, a loss of power."""
+        """Wait until what `when_safe` calls back for is so."""
         if is_durable:
             await self.journal.durable()
         else:
-            await self.journal.written()
+            await self.journal.kept()
 
     # -- opening --------------------------------------------------------------------------------------------
 

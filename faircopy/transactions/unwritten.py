@@ -1,6 +1,7 @@
 """Transactions whose entries are not written yet. An acked draft must never belong to a transaction that a
 crash of the process forgets: its producer, unaware of that, could begin another one with what remains to be
-sent, and commit half of what it means to.
+sent, and commit half of what it means to. In a set, what is written or fsynced here is so on other replicas,
+too (A1).
 """
 
 from __future__ import annotations

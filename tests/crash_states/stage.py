@@ -142,15 +142,16 @@ class Stage:
         self.told: list[KeyCommitted] = []
         self.moments: list[Moment] = []
         self._open: list[tuple[SimulatedProducer, Attempt, Rest]] = []
-        self.remote = self._remote("remote")
-        self.second_remote = self._remote("second")
-        self.plain = SimulatedProducer(self._remote("plain"), None, chosen, tries=TRIES)
-        self.producer = SimulatedProducer(self._remote("red"), "red/1", chosen, tries=TRIES)
-        self.other = SimulatedProducer(self._remote("green"), "green/1", chosen, tries=TRIES)
-        self.third_remote = self._remote("third")
+        self.remote = self.remote_of("remote")
+        self.second_remote = self.remote_of("second")
+        self.plain = SimulatedProducer(self.remote_of("plain"), None, chosen, tries=TRIES)
+        self.producer = SimulatedProducer(self.remote_of("red"), "red/1", chosen, tries=TRIES)
+        self.other = SimulatedProducer(self.remote_of("green"), "green/1", chosen, tries=TRIES)
+        self.third_remote = self.remote_of("third")
         self.topics = Owner(self.remote, self.next_value)
 
-    def _remote(self, name: str) -> Remote:
+    def remote_of(self, name: str) -> Remote:
+        """The way of one more client to the broker."""
         life = Life(name)
         return Remote(
             lambda: self.machine.connect(life), self.machine.weather, random.Random(0), self.coverage

@@ -71,7 +71,7 @@ class ScriptedJournal:
         self._tell(entry, kept)
         return folded
 
-    def when_written(self, callback: Callback) -> None:
+    def when_kept(self, callback: Callback) -> None:
         """Call back when what is here now is written: at once, unless it is held."""
         self._for_writes.append(Waiter(self.watermarks.appended, callback))
         self._release()
@@ -89,10 +89,10 @@ class ScriptedJournal:
         self.when_durable(lambda: tell(future))
         await future
 
-    async def written(self) -> None:
+    async def kept(self) -> None:
         """Wait until what is here now is written."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.when_written(lambda: tell(future))
+        self.when_kept(lambda: tell(future))
         await future
 
     def ensure_space(self) -> None:

@@ -122,13 +122,15 @@ class SimulatedConsumer:
                 return int(answer.offset)
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def committed(self, group: str, name: str) -> int:
-        """The committed offset of a group, -1 if none. Asks until it is stable."""
+    async def committed(self, group: str, name: str, *, require_stable: bool = True) -> int:
+        """The committed offset of a group, -1 if none. Asks until there is an answer, which is stable if that
+        is required.
+        """
         topic, number = partition_of(name)
         body = {
             "group_id": group,
             "topics": [{"name": topic, "partition_indexes": [number]}],
-            "require_stable": True,
+            "require_stable": require_stable,
         }
         while True:
             try:

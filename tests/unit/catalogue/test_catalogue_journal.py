@@ -230,7 +230,7 @@ def test_nothing_is_read_or_acked_before_it_is_durable(
             made = await catalogue.transact({}, {"a": b"1", "gone": b"1"})
             with slow_fsyncs(monkeypatch) as may_sync:
                 writing = await begun(catalogue.transact({"a": made}, {"a": b"2", "b": b"2", "gone": None}))
-                await catalogue.journal.written()
+                await catalogue.journal.kept()
                 assert opened.contents == {"a": (b"1", made), "gone": (b"1", made)}
                 assert catalogue.get("b") is None
                 assert catalogue.get("gone") == (b"1", made)
@@ -254,7 +254,7 @@ def test_who_rests_on_what_was_overtaken_is_refused_once_that_can_be_read(
                 first = await begun(catalogue.transact({"a": made}, {"a": b"2"}))
                 appended = catalogue.journal.watermarks.appended
                 second = await begun(catalogue.transact({"a": made}, {"a": b"3"}))
-                await catalogue.journal.written()
+                await catalogue.journal.kept()
                 assert not second.done()
                 may_sync.set()
                 with pytest.raises(Conflict):

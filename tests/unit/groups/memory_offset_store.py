@@ -80,6 +80,9 @@ class MemoryOffsetStore:
         done.set_result(None)
         return done
 
+    async def replicated(self, group_id: str) -> None:
+        """At once: nobody else has to have it."""
+
     def kept_group(self, group_id: str) -> KeptInMemory | None:
         return self._kept.get(group_id)
 

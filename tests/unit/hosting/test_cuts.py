@@ -34,7 +34,7 @@ class StubPartition:
     def __init__(self, end: int, visible: int, applied: list[tuple[int, int, int]]) -> None:
         self.name, self.failure, self.prepared = "t-0", None, set[Any]()
         self.state = self.log = self.copier = self.spans = self.sink = self.journal = self
-        self.waits_for_space = False
+        self.is_stuck = self.waits_for_space = False
         self.next_offset, self.end_offset, self.start_offset = end, visible, 0
         self.segments: list[Any] = []
         self._applied = [Span(*each, NO_TRANSACTION) for each in applied]

@@ -8,12 +8,13 @@ import pytest
 
 from faircopy.errors import InvariantViolation
 from faircopy.journal.entry import Kind, TransactionId
-from faircopy.journal.errors import DamagedJournal, Misplaced
+from faircopy.journal.errors import DamagedJournal, JournalFull, Misplaced, NotEnoughReplicas
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability
 from faircopy.journal.reading import Recovered, read_entries
 from faircopy.journal.watermarks import EVERYWHERE
 from faircopy.storage.epoch_history import Epochs
+from faircopy.storage.failures import NoSpace
 from tests.unit.journal.copying import copy, crc_of
 from tests.unit.journal.journal_bench import IDENTITY, Bench, flip, itself, only_segment, recover, run
 
@@ -33,13 +34,13 @@ def test_nothing_is_durable_before_the_replicas_have_it(tmp_path: Path, durabili
         await bench.idle()
         assert (journal.watermarks.synced == ends[-1]) == (durability is Durability.FSYNC)
         assert told == [] and journal.watermarks.durable == 0
-        journal.note_replicated(ends[1] - 1)
+        journal.note_replicated(ends[1] - 1, EVERYWHERE)
         assert told == [0]
-        journal.note_replicated(ends[1])
+        journal.note_replicated(ends[1], EVERYWHERE)
         assert told == [0, 1]
-        journal.note_replicated(EVERYWHERE)
+        journal.note_replicated(EVERYWHERE, EVERYWHERE)
         assert told == [0, 1, 2]
-        journal.note_replicated(0)
+        journal.note_replicated(0, 0)
         assert journal.watermarks.durable == ends[-1]
         journal.append(Kind.PLAIN, b"x", fold=itself)
         journal.when_durable(lambda: told.append(3))
@@ -49,6 +50,32 @@ def test_nothing_is_durable_before_the_replicas_have_it(tmp_path: Path, durabili
     run(tmp_path, test, durability)
 
 
+def test_drafts_are_kept_once_the_replicas_have_them(tmp_path: Path) -> None:
+    """Replicas only get what is fsynced here, so whoever waits for them asks for that."""
+
+    async def test(bench: Bench) -> None:
+        journal = bench.journal(is_replicated=True)
+        recover(journal, 0, lambda _: None)
+        told: list[int] = []
+        ends = []
+        for number in range(3):
+            ends.append(journal.append(Kind.DRAFT, b"x", fold=itself).end)
+            journal.when_kept(lambda number=number: told.append(number))  # type: ignore[misc]
+        await bench.idle()
+        assert journal.watermarks.synced == ends[-1]
+        journal.note_replicated(EVERYWHERE, 0)
+        assert told == [] and journal.watermarks.kept == 0
+        journal.note_replicated(0, ends[1])
+        assert told == [0, 1]
+        journal.note_replicated(0, 0)
+        assert told == [0, 1] and journal.watermarks.kept == ends[1]
+        journal.note_replicated(0, EVERYWHERE)
+        await journal.kept()
+        assert told == [0, 1, 2]
+
+    run(tmp_path, test)
+
+
 def test_replicas_may_be_ahead_of_the_disk(tmp_path: Path) -> None:
     """They may have what this broker has not yet synced itself."""
 
@@ -56,7 +83,7 @@ def test_replicas_may_be_ahead_of_the_disk(tmp_path: Path) -> None:
         journal = bench.journal(is_replicated=True)
         recover(journal, 0, lambda _: None)
         end = journal.append(Kind.PLAIN, b"x", fold=itself).end
-        journal.note_replicated(end)
+        journal.note_replicated(end, 0)
         assert journal.watermarks.durable == 0
         await journal.durable()
         assert journal.watermarks.durable == end
@@ -81,7 +108,7 @@ def test_who_listens_hears_that_something_was_written_and_synced(tmp_path: Path,
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
         journal.append(Kind.DRAFT, bytes(size), fold=itself)
-        await journal.written()
+        await journal.kept()
         assert bench.moved == [IDENTITY]
         await bench.idle()
         assert bench.moved == [IDENTITY] and journal.watermarks.synced == 0
@@ -278,5 +305,30 @@ def test_nobody_leads_under_an_epoch_that_was_used(tmp_path: Path, epoch: int) -
             recover(bench.journal(leader_epoch=epoch), 0, lambda _: None)
         bench.journal(leader_epoch=epoch).open_raw(0)  # who follows has entries of the leader's epoch
         recover(bench.journal(leader_epoch=8), 0, lambda _: None)
+
+    run(tmp_path, test)
+
+
+# -- too few replicas ----------------------------------------------------------------------------------------
+
+
+def test_nothing_new_is_accepted_while_replicas_are_missing(tmp_path: Path) -> None:
+    """As on a full disk; but decisions, and what frees space, go on."""
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        space = journal.space
+        journal.ensure_space()
+        space.elsewhere = NotEnoughReplicas("the replica set lacks broker 3")
+        for ensure in (journal.ensure_space, journal.ensure_replicas):
+            with pytest.raises(NotEnoughReplicas, match=r"^the replica set lacks broker 3$"):
+                ensure()
+        journal.ensure_reserve()
+        space.elsewhere = NoSpace("the disk of a follower is nearly full")
+        with pytest.raises(JournalFull, match="nearly full"):
+            journal.ensure_space()
+        journal.ensure_replicas()
+        space.elsewhere = None
+        journal.ensure_space()
 
     run(tmp_path, test)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from unittest import mock
@@ -16,6 +15,8 @@ from faircopy.copier.log_copier import LogCopier
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.errors import DamagedJournal
+from faircopy.journal.journal import Journal
+from faircopy.journal.shipping import NOT_SHIPPED, NotShipped, Shipping
 from faircopy.partition import opening_many
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.opening import open_partition
@@ -126,48 +127,70 @@ def raising(error: Exception) -> Callable[..., None]:
 
 def test_many_are_opened_in_their_order() -> None:
     """Also if the first one takes longer than all others."""
-    partitions = [cast(HostedPartition, object()) for _ in range(OPENED_AT_ONCE * OPENERS * 2 + 3)]
+    partitions = some_partitions(OPENED_AT_ONCE * OPENERS * 2 + 3)
     last_is_opened = threading.Event()
 
-    def open_one(number: int) -> HostedPartition:
-        if number == 0:
+    def recover_one(partition: HostedPartition) -> None:
+        if partition is partitions[0]:
             assert last_is_opened.wait(300)  # it ends a hang; who is merely slow takes less
-        elif number == len(partitions) - 1:
+        elif partition is partitions[-1]:
             last_is_opened.set()
-        return partitions[number]
 
-    assert asyncio.run(opened([partial(open_one, number) for number in range(len(partitions))])) == partitions
-    assert asyncio.run(opened([])) == []
+    assert asyncio.run(opened(partitions, recover_one)) == partitions
+    assert asyncio.run(opened([], recover_one)) == []
 
 
-def test_what_keeps_one_of_many_from_opening_is_raised() -> None:
-    def lacks_space() -> HostedPartition:
-        raise NoSpace("the disk is full")
+def test_all_replicas_have_them_before_one_is_folded() -> None:
+    partitions = some_partitions(3)
+    happened: list[object] = []
 
-    with pytest.raises(NoSpace):
-        asyncio.run(opened([lacks_space]))
+    class Notes(NotShipped):
+        async def share(self, journals: Sequence[Journal]) -> None:
+            await asyncio.sleep(0)
+            happened.append(journals)
+
+    asyncio.run(opened(partitions, happened.append, Notes()))
+    assert happened == [[each.journal for each in partitions], *partitions]
 
 
 @pytest.mark.parametrize("full_at", [0, OPENED_AT_ONCE - 1, OPENED_AT_ONCE * OPENERS + 2])
 def test_none_of_many_is_left_if_one_can_not_be_opened(full_at: int) -> None:
     """Each may have copies to make. They must not go on when the same files are opened again."""
-    openings = [mock.Mock() for _ in range(OPENED_AT_ONCE * OPENERS * 2)]
-    for opening in openings:
-        opening.return_value = mock.Mock(spec=HostedPartition)
-        opening.return_value.name = "a-0"
-    openings[full_at].side_effect = NoSpace("the disk is full")
+    partitions = some_partitions(OPENED_AT_ONCE * OPENERS * 2)
+    begun: list[HostedPartition] = []
+
+    def recover_one(partition: HostedPartition) -> None:
+        begun.append(partition)
+        if partition is partitions[full_at]:
+            raise NoSpace("the disk is full")
+
     with pytest.raises(NoSpace):
-        asyncio.run(opened(openings))
-    for number, opening in enumerate(openings):
-        is_open = opening.called and number != full_at
-        assert opening.return_value.abandon.called == opening.return_value.let_go.called == is_open
+        asyncio.run(opened(partitions, recover_one))
+    assert len(begun) < len(partitions)
+    for partition in cast(list[Any], partitions):
+        assert partition.abandon.called and partition.let_go.called
 
 
-async def opened(openings: Sequence[Callable[[], HostedPartition]]) -> list[HostedPartition]:
-    """What is opened if each partition is opened by a function."""
+def some_partitions(count: int) -> list[HostedPartition]:
+    """Partitions that are not opened yet."""
+    partitions = [mock.Mock(spec=HostedPartition, journal=mock.Mock()) for _ in range(count)]
+    for partition in partitions:
+        partition.name = "a-0"
+    return cast(list[HostedPartition], partitions)
+
+
+async def opened(
+    partitions: Sequence[HostedPartition],
+    recover_one: Callable[[HostedPartition], None],
+    shipping: Shipping = NOT_SHIPPED,
+) -> list[HostedPartition]:
+    """What is opened if each of these partitions is recovered by a function."""
     disk = DiskPool(asyncio.get_running_loop(), threads=OPENERS)
     try:
-        with mock.patch.object(opening_many, "open_partition", lambda opening, _resources: opening()):
-            return await open_many(cast(Any, openings), cast(Any, mock.Mock(disk=disk)))
+        with (
+            mock.patch.object(opening_many, "assemble", lambda partition, _resources: partition),
+            mock.patch.object(opening_many, "recover_or_stop", lambda each, _store: recover_one(each)),
+        ):
+            return await open_many(cast(Any, partitions), cast(Any, mock.Mock(disk=disk, shipping=shipping)))
     finally:
         disk.close()

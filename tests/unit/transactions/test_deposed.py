@@ -49,7 +49,7 @@ class StubHome:
     def when_durable(self, callback: Callable[[], None]) -> None:
         callback()
 
-    when_durable_without_sync = when_written = when_durable
+    when_durable_without_sync = when_kept = when_durable
 
     def when_safe(self, callback: Callable[[], None], *, is_durable: bool) -> None:
         callback()

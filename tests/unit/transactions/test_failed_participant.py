@@ -40,10 +40,10 @@ RANK = 7
 
 
 class StubJournal:
-    def when_written(self, callback: Callable[[], None]) -> None:
+    def when_kept(self, callback: Callable[[], None]) -> None:
         callback()
 
-    when_durable = when_written
+    when_durable = when_kept
 
     def when_durable_without_sync(self, callback: Callable[[], None]) -> None:
         callback()

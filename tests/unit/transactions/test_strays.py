@@ -38,7 +38,7 @@ class StubJournal:
     def when_durable_without_sync(self, callback: Callable[[], None]) -> None:
         callback()
 
-    when_written = when_durable_without_sync
+    when_kept = when_durable_without_sync
 
 
 class StubHome:
