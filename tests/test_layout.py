@@ -22,7 +22,7 @@ ARCHITECTURE = ROOT.parent / "docs" / "ARCHITECTURE.md"
 GROUND = {"storage", "loop", "wire", "settings"}
 LOGS = GROUND | {"journal", "datalog", "copier", "partition"}
 SERVED = LOGS | {"catalogue", "net", "transactions", "groups", "hosting", "shard"}
-BROKER = SERVED | {"publish", "serving", "api", "arbiter"}
+BROKER = SERVED | {"publish", "serving", "api", "arbiter", "replication"}
 MAY_IMPORT = {
     "storage": set(),
     "wire": set(),
@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "partition": {"copier", "datalog", "journal", "storage", "wire"},
     "catalogue": {"journal", "storage", "loop", "settings"},
     "arbiter": {"storage", "wire", "settings"},
-    "replication": {"journal", "arbiter"},
+    "replication": {"journal", "arbiter", "storage", "loop", "wire", "settings"},
     "publish": {"wire", "settings"},
     "transactions": LOGS,
     "groups": LOGS,
@@ -82,7 +82,20 @@ PURE = [
     "arbiter/directory_note.py",
     "arbiter/joining.py",
     "arbiter/store_copy.py",
-    "replication",
+    "replication/acknowledged.py",
+    "replication/body.py",
+    "replication/entry_reader.py",
+    "replication/errors.py",
+    "replication/frames.py",
+    "replication/histories.py",
+    "replication/in_sync.py",
+    "replication/life.py",
+    "replication/message_format.py",
+    "replication/messages.py",
+    "replication/proof.py",
+    "replication/sets_in_force.py",
+    "replication/soundness.py",
+    "replication/timing.py",
     "transactions/connections.py",
     "transactions/decisions.py",
     "transactions/joint_decisions.py",

@@ -16,6 +16,7 @@
                     0 broker u32 | 4 incarnation u64
                 then count u32, then journals, each
                     0 identity 20 bytes | 20 durable u64
+    REFUSAL     0 type u8 = 8 | 1 reason, 1 to 1,000 bytes of UTF-8
 
 Brokers and epochs are below 2^31, all else of 64 bits below 2^63. Each message has one form: what is read is
 written as the same bytes.
@@ -47,6 +48,7 @@ from faircopy.replication.messages import (
     MarkedJournal,
     Marks,
     Message,
+    Refusal,
 )
 from faircopy.replication.soundness import CONTENT_BYTES_MAX, flaw_of
 
@@ -61,10 +63,11 @@ class MessageType(IntEnum):
     DATA = 5
     ACK = 6
     MARK = 7
+    REFUSAL = 8
 
 
 MAGIC = b"FCYLINK1"
-Part = bytes | memoryview
+Part = bytes | bytearray | memoryview
 
 _BYTE = Struct("<B")
 _CHALLENGE = Struct("<8sH32s")
@@ -156,6 +159,10 @@ def _parts_of_marks(marks: Marks) -> Iterator[Part]:
     yield from _rows(_MARKED, marks.journals)
 
 
+def _parts_of_refusal(refusal: Refusal) -> Iterator[Part]:
+    yield refusal.reason.encode()
+
+
 def _rows(layout: Struct, rows: Iterable[tuple[Any, ...]]) -> Iterator[bytes]:
     packed = [layout.pack(*row) for row in rows]
     yield COUNT.pack(len(packed))
@@ -170,6 +177,7 @@ _WRITERS: dict[type, tuple[MessageType, Callable[[Any], Iterator[Part]]]] = {
     Data: (MessageType.DATA, _parts_of_data),
     Acks: (MessageType.ACK, _parts_of_acks),
     Marks: (MessageType.MARK, _parts_of_marks),
+    Refusal: (MessageType.REFUSAL, _parts_of_refusal),
 }
 
 
@@ -221,6 +229,13 @@ def _read_marks(body: Body) -> Marks:
     return Marks(clock_ms, epoch, dict(members), tuple(map(MarkedJournal._make, body.rows(_MARKED))))
 
 
+def _read_refusal(body: Body) -> Refusal:
+    try:
+        return Refusal(str(body.rest(), "utf-8"))
+    except UnicodeDecodeError as error:
+        raise BadMessage(f"its reason is no UTF-8: {error.reason}") from None
+
+
 _READERS: dict[int, Callable[[Body], Message]] = {
     MessageType.CHALLENGE: _read_challenge,
     MessageType.HELLO: _read_hello,
@@ -229,4 +244,5 @@ _READERS: dict[int, Callable[[Body], Message]] = {
     MessageType.DATA: _read_data,
     MessageType.ACK: _read_acks,
     MessageType.MARK: _read_marks,
+    MessageType.REFUSAL: _read_refusal,
 }

@@ -12,6 +12,7 @@ A link carries all journals of the set. It lives in one epoch and between two li
 | DATA | `Data` | leader |
 | ACK | `Acks` | follower |
 | MARK | `Marks` | leader |
+| REFUSAL | `Refusal` | both |
 
 See docs/CLUSTER.md, Replication; soundness.py has what holds within a message, message_format.py its bytes.
 
@@ -95,7 +96,7 @@ class Data(NamedTuple):
     identity: bytes
     position: int
     seed: int
-    content: bytes | memoryview
+    content: bytes | bytearray | memoryview
 
 
 class AckedJournal(NamedTuple):
@@ -133,4 +134,10 @@ class Marks(NamedTuple):
     journals: tuple[MarkedJournal, ...]
 
 
-Message = Challenge | Hello | Comparison | Alignment | Data | Acks | Marks
+class Refusal(NamedTuple):
+    """Why the sender closes the link, for the log of the other side. Only a proven peer is told."""
+
+    reason: str
+
+
+Message = Challenge | Hello | Comparison | Alignment | Data | Acks | Marks | Refusal

@@ -22,6 +22,7 @@ from faircopy.replication.messages import (
     MarkedJournal,
     Marks,
     Message,
+    Refusal,
 )
 
 SET_ID_BYTES = 16
@@ -29,6 +30,7 @@ IDENTITY_BYTES = 20
 NONCE_BYTES = 32
 PROOF_BYTES = 32
 CONTENT_BYTES_MAX = 256 << 10
+REASON_BYTES_MAX = 1_000
 
 POSITION_MAX = (1 << 63) - 1
 INCARNATION_MAX = CLOCK_MS_MAX = POSITION_MAX
@@ -111,6 +113,15 @@ def _flaws_of_marks(marks: Marks) -> Flaws:
         yield from _beyond("the durable position", journal.durable, POSITION_MAX)
 
 
+def _flaws_of_refusal(refusal: Refusal) -> Flaws:
+    try:
+        size = len(refusal.reason.encode())
+    except UnicodeEncodeError:
+        yield "the reason has surrogates"
+    else:
+        yield from _beyond("the length of the reason", size, REASON_BYTES_MAX, least=1)
+
+
 def _flaws_of_names(journals: Iterable[Named]) -> Flaws:
     named = set()
     for journal in journals:
@@ -138,4 +149,5 @@ _FLAWS: dict[type, Callable[[Any], Flaws]] = {
     Data: _flaws_of_data,
     Acks: _flaws_of_acks,
     Marks: _flaws_of_marks,
+    Refusal: _flaws_of_refusal,
 }

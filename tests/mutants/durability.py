@@ -9,6 +9,7 @@ from typing import Any
 from faircopy.copier.log_copier import LogCopier
 from faircopy.journal import group_commit, opening, segment
 from faircopy.journal.journal import Journal
+from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.file import File
 from tests.mutants.registry import mutant, replaced
 
@@ -75,4 +76,11 @@ def go_on_after_a_failed_fsync() -> Iterator[Any]:
                 file.sync()
 
     with replaced(group_commit, "sync_files", sync_files):
+        yield
+
+
+@mutant
+def take_names_that_are_found_for_durable() -> Iterator[Any]:
+    """A start does not fsync directories: what a process that was killed has made there may have no name."""
+    with replaced(DataDirectory, "sync_names", lambda self: None):
         yield

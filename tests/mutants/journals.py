@@ -1,4 +1,4 @@
-"""Mutants of what replication needs of a journal: epochs, copies, and what waits for other replicas."""
+"""Mutants of what replication needs of a journal: epochs, copies, pieces, and a bound of what is durable."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 from faircopy.journal import opening
 from faircopy.journal.entry import Entry
 from faircopy.journal.journal import Journal
+from faircopy.journal.pieces import Piece, read_piece
+from faircopy.journal.segments import Segments
 from faircopy.journal.watermarks import Watermarks
 from faircopy.storage.epoch_history import Epochs
 from faircopy.storage.system import Buffer
@@ -75,4 +77,22 @@ def cut_what_rotted_since_it_was_opened_raw() -> Iterator[Any]:
         self._known_durable = self._start
 
     with replaced(opening.Opening, "__init__", init):
+        yield
+
+
+@mutant
+def feed_what_is_not_synced() -> Iterator[Any]:
+    """A follower gets what is written here, which a loss of power may take back."""
+
+    def piece(self: Journal, position: int, bytes_max: int, *, is_cached: bool) -> Piece:
+        return read_piece(self.segments, position, self.watermarks.written, bytes_max, is_cached=is_cached)
+
+    with replaced(Journal, "piece", piece):
+        yield
+
+
+@mutant
+def feed_what_follows_a_segment() -> Iterator[Any]:
+    """A piece goes on after the end of its segment, in the space that is reserved there."""
+    with replaced(Segments, "end_of", lambda self, segment, end: end):
         yield

@@ -322,7 +322,7 @@ def ack_before_the_fsync() -> Iterator[Any]:
     """P9: with durable acks, a draft is acked when it is written."""
 
     def when_written(self: Any, transaction: Any, done: Any) -> None:
-        self.journal.when_written(done)
+        self.journal.when_kept(done)
 
     with replaced(partition.Partition, "_when_draft_is_safe", when_written):
         yield
@@ -345,7 +345,7 @@ def discard_before_the_fsync() -> Iterator[Any]:
     """P9: participants of a durable transaction are told of an abort that a loss of power takes back."""
 
     def when_written(self: Any, callback: Any, *, is_durable: bool) -> None:
-        self.journal.when_written(callback)
+        self.journal.when_kept(callback)
 
     with replaced(MetadataJournal, "when_safe", when_written):
         yield

@@ -70,6 +70,10 @@ class Switch:
         """Let the machine's process accept connections, each with a protocol from the factory."""
         self._hosts[machine].accept = factory
 
+    def listen_no_more(self, machine: int) -> None:
+        """Let the machine's process accept no more connections."""
+        self._hosts[machine].accept = None
+
     async def connect(self, source: int, to: int, protocol: asyncio.Protocol) -> WireEnd:
         """Connect the process of one machine to that of another. Raises ConnectionRefusedError. It waits for
         an answer as long as there is none.

@@ -101,7 +101,11 @@ class WireEnd(asyncio.Transport):
         self._coverage = coverage
         self._outgoing: Stream | None = None
         self._is_closing = False
+        self._unread: deque[Item] = deque()
+        self._is_reading = True
         self.opened: asyncio.Future[None] = loop.create_future()
+        # Whoever has called may be gone by then.
+        self.opened.add_done_callback(lambda opened: None if opened.cancelled() else opened.exception())
 
     def wire(self, outgoing: Stream) -> None:
         """Join this end to the other one."""
@@ -112,7 +116,7 @@ class WireEnd(asyncio.Transport):
 
     def write(self, data: Any) -> None:
         content = bytes(data)
-        if self._is_closing or not content:
+        if self._is_closing or self._life.is_over or not content:
             return
         middle = self._chosen.randrange(len(content)) if self._chosen.random() < SPLIT_CHANCE else 0
         for part in filter(None, (content[:middle], content[middle:])):
@@ -122,16 +126,23 @@ class WireEnd(asyncio.Transport):
         """Also if nobody waits any longer for the connection."""
         return self._is_closing or self.opened.cancelled()
 
+    def pause_reading(self) -> None:
+        self._is_reading = False
+
+    def resume_reading(self) -> None:
+        self._is_reading = True
+        self._loop.call_soon(self._read, context=self._life.context)
+
     def close(self) -> None:
         """Let what was written arrive, then close the other end, too."""
-        if not self._is_closing:
+        if not self._is_closing and not self._life.is_over:
             self._send(Signal.CLOSE)
             self._loop.call_soon(self._lose, None, context=self._life.context)
             self._is_closing = True
 
     def abort(self) -> None:
         """Close both ends; what was written may be lost."""
-        if not self._is_closing:
+        if not self._is_closing and not self._life.is_over:
             self._reset()
             self._loop.call_soon(self._lose, None, context=self._life.context)
             self._is_closing = True
@@ -155,6 +166,14 @@ class WireEnd(asyncio.Transport):
         self._send(Signal.RESET)
 
     def _take(self, item: Item) -> None:
+        self._unread.append(item)
+        self._read()
+
+    def _read(self) -> None:
+        while self._is_reading and self._unread:
+            self._read_one(self._unread.popleft())
+
+    def _read_one(self, item: Item) -> None:
         if self.is_closing():
             self.receive(item)
         elif item is Signal.OPEN:

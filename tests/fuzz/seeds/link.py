@@ -18,6 +18,7 @@ from faircopy.replication.messages import (
     MarkedJournal,
     Marks,
     Message,
+    Refusal,
 )
 from tests.fuzz.seeds.seed import Seeds
 
@@ -32,6 +33,7 @@ MESSAGES: dict[str, Message] = {
     "ack": Acks((AckedJournal(P, 90_000, 80_000), AckedJournal(Q, 64, 64)), True),
     "mark": Marks(1_000_000, 12, {1: 57, 2: 31, 3: 88}, (MarkedJournal(P, 80_000), MarkedJournal(Q, 64))),
     "heartbeat": Marks(1_000_250, 12, {1: 57}, ()),
+    "refusal": Refusal("the leader lacks what this broker has"),
 }
 
 

@@ -18,6 +18,7 @@ from faircopy.replication.messages import (
     MarkedJournal,
     Marks,
     Message,
+    Refusal,
 )
 from faircopy.replication.soundness import CONTENT_BYTES_MAX, EPOCH_MAX, POSITION_MAX, SEED_MAX
 
@@ -81,6 +82,7 @@ data = st.builds(
     st.integers(0, SEED_MAX),
     st.binary(min_size=1, max_size=300),
 )
+refusals = st.builds(Refusal, st.text(st.characters(codec="utf-8"), min_size=1, max_size=250))
 messages: st.SearchStrategy[Message] = st.one_of(
-    challenges, hellos, comparisons(), alignments(), data, acks(), marks()
+    challenges, hellos, comparisons(), alignments(), data, acks(), marks(), refusals
 )

@@ -24,6 +24,7 @@ from faircopy.replication.messages import (
     MarkedJournal,
     Marks,
     Message,
+    Refusal,
 )
 from faircopy.replication.soundness import CONTENT_BYTES_MAX, POSITION_MAX
 from tests.peak_memory import takes_less_than
@@ -64,7 +65,7 @@ def test_whatever_arrives_is_a_message_in_its_one_form_or_is_refused(
     taken_or_refused(bytes(frame[:cut]) + data.draw(st.just(b"") | st.binary(max_size=40)))
 
 
-@given(st.integers(1, 7), st.binary(max_size=300))
+@given(st.integers(1, 8), st.binary(max_size=300))
 def test_any_bytes_are_a_message_in_its_one_form_or_are_refused(number: int, body: bytes) -> None:
     taken_or_refused(bytes([number]) + body)
 
@@ -89,6 +90,7 @@ def test_the_layout_is_as_described() -> None:
     members = struct.pack("<IIQIQ", 2, 1, 57, 3, 88)
     marked = struct.pack("<QI", 1000, 12) + members + b"\1\0\0\0" + A + struct.pack("<Q", 9)
     assert body_of(Marks(1000, 12, {3: 88, 1: 57}, (MarkedJournal(A, 9),))) == b"\7" + marked
+    assert body_of(Refusal("größer")) == b"\x08gr\xc3\xb6\xc3\x9fer"
 
 
 def test_the_bytes_of_data_are_not_copied() -> None:
@@ -136,6 +138,9 @@ UNSOUND: list[tuple[Message, str]] = [
     (Marks(0, 1, {}, (MarkedJournal(A, 1 << 63),)), "the durable position is 9223372036854775808"),
     (Marks(0, 1, {}, (MarkedJournal(A, 1), MarkedJournal(A, 1))), "is named twice"),
     (Marks(0, 1, {}, (MarkedJournal(A + A, 1),)), "identity has 40 bytes"),
+    (Refusal(""), "the length of the reason is 0"),
+    (Refusal(500 * "ß" + "s"), "the length of the reason is 1001"),
+    (Refusal("a name\udcff"), "the reason has surrogates"),
 ]
 
 
@@ -149,7 +154,10 @@ TWICE = struct.pack("<I", 2) + 2 * (A + struct.pack("<QQ", 8, 8))
 MALFORMED = [
     (b"", "cut short"),
     (b"\0", "unknown type 0"),
-    (b"\x08", "unknown type 8"),
+    (b"\x09", "unknown type 9"),
+    (b"\x08", "the length of the reason is 0"),
+    (b"\x08" + 1001 * b"a", "the length of the reason is 1001"),
+    (b"\x08a name\xed\xb3\xbf", "REFUSAL is malformed: its reason is no UTF-8"),
     (b"\1FCYLINK1\1\0" + bytes(31), "CHALLENGE is malformed: it is cut short"),
     (b"\1GET / HT\1\0" + bytes(32), "no faircopy broker"),
     (body_of(HELLO) + b"\0", "HELLO is malformed: it has 1 bytes too many"),

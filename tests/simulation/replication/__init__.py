@@ -1,0 +1,1 @@
+"""Worlds in which a leader ships its journals to followers, without the brokers around them."""
