@@ -9,7 +9,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from faircopy.arbiter.directory_note import Directory, DirectoryNote
@@ -33,19 +33,26 @@ FIRST_LIFE = 1
 
 
 class Applicant(NamedTuple):
-    """A broker that wants to join. `directory`: the path, for people. `makes_set`: it may make the set."""
+    """A broker that wants to join. `path`: of its directory, for people. `makes_set`: it may make the set.
+    `replicas`: of a set that it makes, with itself as the first; empty if it is the only one, or if there is
+    a set by now.
+    """
 
     set_name: str
     broker: int
     path: str
     makes_set: bool
+    replicas: tuple[int, ...] = ()
 
 
 class Known(NamedTuple):
-    """What the arbiter knows: the record, if any, and the newest life of each broker that has lived."""
+    """What the arbiter knows: the record, if any, the newest life of each broker that has lived, and which
+    brokers live now.
+    """
 
     record: SetRecord | None
     newest: Mapping[int, Incarnation]
+    living: Collection[int] = ()
 
     def newest_of(self, broker: int) -> Incarnation:
         """A broker's newest life; number 0 if there was none."""
@@ -59,6 +66,10 @@ def joined(who: Applicant, directory: Directory, known: Known) -> SetRecord:
     if known.record is None:
         return founded(who, directory, known)
     record = known.record
+    ensure_same_replicas(who, record)
+    if is_follower(who.broker, record):
+        ensure_follows(who, directory, known)
+        return record
     ensure_of_this_set(who, directory, record)
     former = replica_of(directory.note, known)
     if former is None:
@@ -85,6 +96,47 @@ def replica_of(note: DirectoryNote, known: Known) -> int | None:
     return None
 
 
+def is_follower(broker: int, record: SetRecord) -> bool:
+    """Whether a broker is a replica that can't be elected, and only follows. As yet nobody adds followers to
+    the set of those in sync, so the first replica, which has made the set, is the only one that leads.
+    """
+    return broker in record.replicas and broker not in record.in_sync and broker not in record.left
+
+
+def ensure_follows(who: Applicant, directory: Directory, known: Known) -> None:
+    """Raise RegistrationRefused unless the set's leader can feed this directory: an empty one, that of this
+    follower, or a copy of the leader's.
+    """
+    record, note = known.record, directory.note
+    assert record is not None
+    if directory.is_empty and not note.is_member:
+        return
+    ensure_of_this_set(who, directory, record)
+    newest = known.newest_of(who.broker)
+    if note.broker == who.broker:
+        if newest != NEVER_LIVED and newest.token not in note.tokens:
+            raise RegistrationRefused(
+                f"{who.path} is an older copy of the directory of broker {who.broker}: attach the newest, "
+                f"or let the broker begin with an empty directory"
+            )
+    elif note.broker != record.leader or record.leader not in known.living:
+        # The directory itself must never follow: nobody else may lead.
+        raise RegistrationRefused(
+            f"{who.path} was the directory of broker {note.broker} of replica set {who.set_name}. If it is a "
+            f"copy of the leader's directory, start broker {record.leader} with the directory itself first; "
+            f"otherwise give broker {who.broker} an empty directory"
+        )
+
+
+def ensure_same_replicas(who: Applicant, record: SetRecord) -> None:
+    """Raise RegistrationRefused if a start names other replicas than the set has."""
+    if who.replicas and who.replicas != record.replicas:
+        raise RegistrationRefused(
+            f"replica set {who.set_name} has the replicas {brokers(record)}, and this start names "
+            f"{', '.join(map(str, who.replicas))}: its replicas can't be changed yet. Leave --replicas out"
+        )
+
+
 def founded(who: Applicant, directory: Directory, known: Known) -> SetRecord:
     """The first record of a set. Raises RegistrationRefused."""
     note = directory.note
@@ -106,10 +158,16 @@ def founded(who: Applicant, directory: Directory, known: Known) -> SetRecord:
             f"new, start its first broker with --new-set; otherwise check --arbiter, --replica-set, and "
             f"whether the volume of --data-dir is attached"
         )
+    replicas = who.replicas or (who.broker,)
+    if replicas[0] != who.broker:
+        raise RegistrationRefused(
+            f"there is no replica set {who.set_name} at the arbiter, and its first replica makes it: start "
+            f"broker {replicas[0]} with --new-set first"
+        )
     keeps = directory.grade is not Grade.UNKNOWN
     return SetRecord(
         note.set_id,
-        (who.broker,),
+        replicas,
         who.broker,
         NOBODY,
         directory.epoch,

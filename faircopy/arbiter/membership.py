@@ -1,9 +1,10 @@
 """A process's membership of its replica set: from its session with the arbiter to its leadership, and to the
 loss of it.
 
+    begin          there is a session, and what it knows is not older than that
     until_turn     nobody leads the set, as far as the arbiter knows: now the directory may be locked
     join           the directory's next life is in the record, and registered
-    lead           this life is elected, in an epoch of its own
+    lead           this life is elected, in an epoch of its own; a follower never is
     settle         nothing that was acknowledged before this epoch can be lost any more, unless it was told
     is_in_doubt    the lease may have expired: nothing may be answered
     lost           it has expired: this process must end, or replace itself
@@ -21,8 +22,8 @@ from typing import Any, NamedTuple
 
 from faircopy.arbiter.backend import Backend
 from faircopy.arbiter.controller import Controller
-from faircopy.arbiter.directory_note import Directory
-from faircopy.arbiter.joining import Applicant
+from faircopy.arbiter.directory_note import Directory, DirectoryNote
+from faircopy.arbiter.joining import Applicant, is_follower
 from faircopy.arbiter.record import Grade, SetRecord, encode
 from faircopy.arbiter.registration import (
     BROKERS,
@@ -83,14 +84,26 @@ class Membership:
 
     # -- to its leadership -----------------------------------------------------------------------------------
 
-    async def until_turn(self) -> None:
-        """Wait until nobody leads the set; the first call begins the session. Waits for the arbiter, however
-        long that takes. May be called again. Raises StoreRefused, LeaseLost.
+    async def begin(self) -> None:
+        """Begin a session, or see what is new. Waits for the arbiter, however long that takes. Raises
+        StoreRefused, LeaseLost.
         """
         if not self._has_session:
             await self._unless_slow(self._session.open(math.inf), self._silence)
             self._has_session = True
         await self._session.fence()
+
+    @property
+    def follows(self) -> bool:
+        """Whether this broker only follows, by the record that is known."""
+        record = self._record()
+        return record is not None and is_follower(self.who.broker, record)
+
+    async def until_turn(self) -> None:
+        """Wait until nobody leads the set, and no former life of this broker is registered. May be called
+        again. Raises StoreRefused, LeaseLost.
+        """
+        await self.begin()
         await self._unless_slow(self._session.until(self._is_free), self._leader)
 
     def _silence(self) -> str:
@@ -99,9 +112,11 @@ class Membership:
         return f"the arbiter does not answer{why}: this start waits for it"
 
     def _is_free(self) -> bool:
-        """Whether neither the leader nor an earlier life of this broker is registered."""
+        """Whether no earlier life of this broker is registered, nor the leader if this one may lead."""
         record = self._record()
-        busy = {self.who.broker} | ({record.leader} if record is not None else set())
+        busy = {self.who.broker}
+        if record is not None and not self.follows:
+            busy.add(record.leader)
         return not busy & set(self._registered())
 
     def _leader(self) -> str:
@@ -123,12 +138,22 @@ class Membership:
         finally:
             task.cancel()
 
-    async def join(self, directory: Directory, store_note: StoreNote, address: str, host: str) -> None:
-        """Begin a life with a directory that is locked. Raises RegistrationRefused, LeaseLost."""
+    async def join(
+        self, directory: Directory, store_note: StoreNote, address: str, host: str, link: str = ""
+    ) -> DirectoryNote:
+        """Begin a life with a directory that is locked. Returns what is noted there by then. Raises
+        RegistrationRefused, LeaseLost.
+        """
         registration = Registration(self._session, self.who, directory, store_note, self._fresh_token)
-        note = await registration.register(address, host)
+        note = await registration.register(address, host, link)
         self._incarnation = note.last
         self._start(Controller(self._session, self.who.broker, self._clock.wall_ms).run())
+        return note
+
+    async def registered(self, broker: int) -> Registered:
+        """Wait until a broker of the set is registered. Raises LeaseLost."""
+        await self._session.until(lambda: broker in self._registered())
+        return self._registered()[broker]
 
     async def lead(self) -> Elected:
         """Wait until this life is elected. Raises LeaseLost."""
@@ -174,6 +199,16 @@ class Membership:
                 await self._session.transact({RECORD: version_of(found)}, {RECORD: encode(record.settle())})
             except Conflict:
                 continue
+
+    @property
+    def life(self) -> int:
+        """The number of this life; 0 before the broker has joined."""
+        return self._incarnation
+
+    @property
+    def known_record(self) -> SetRecord | None:
+        """The newest record that is known, if any."""
+        return self._record()
 
     @property
     def record(self) -> SetRecord:

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from faircopy.arbiter.directory_note import Directory, DirectoryNote
-from faircopy.arbiter.joining import Applicant, Incarnation, Known, joined
+from faircopy.arbiter.joining import Applicant, Incarnation, Known, is_follower, joined
 from faircopy.arbiter.record import SetRecord, decode, encode
 from faircopy.arbiter.session import Session
 from faircopy.errors import FaircopyError
@@ -32,13 +32,14 @@ INCARNATIONS = "incarnations/"
 
 class Registered(NamedTuple):
     """A broker that lives. `address`: where clients find it. `host`: its machine, for people. `known_epoch`:
-    the newest record that its directory has heard of.
+    the newest record that its directory has heard of. `link`: where a follower waits for its leader.
     """
 
     incarnation: int
     address: str
     host: str
     known_epoch: int
+    link: str = ""
 
 
 StoreNote = Callable[[DirectoryNote], Awaitable[None]]
@@ -62,39 +63,57 @@ class Registration:
         self._store_note = store_note
         self._fresh_token = fresh_token
 
-    async def register(self, address: str, host: str) -> DirectoryNote:
+    async def register(self, address: str, host: str, link: str = "") -> DirectoryNote:
         """Join the set. Returns what is noted in the directory then. Waits until earlier lives are over at
         the arbiter. Raises RegistrationRefused, LeaseLost.
         """
         await self._session.fence()
         note = self._directory.note
-        if not note.set_id:
-            note = note._replace(set_id=self._fresh_token())
         while True:
-            await until_free(self._session, {self._who.broker, note.broker})
-            note, is_in = await self._join(note, address, host)
+            await until_free(self._session, self._former_lives(note))
+            note, is_in = await self._join(self._of_a_set(note), address, host, link)
             if is_in:
                 return note
 
-    async def _join(self, note: DirectoryNote, address: str, host: str) -> tuple[DirectoryNote, bool]:
+    def _former_lives(self, note: DirectoryNote) -> set[int]:
+        """The brokers one of which may have this directory still. A follower may have a copy of one that is
+        in use.
+        """
+        record = record_in(self._session.get(RECORD))
+        follows = record is not None and is_follower(self._who.broker, record)
+        return {self._who.broker} if follows else {self._who.broker, note.broker}
+
+    def _of_a_set(self, note: DirectoryNote) -> DirectoryNote:
+        """The note of a directory that was never in a set, with the id of the one that it is to be in."""
+        record = record_in(self._session.get(RECORD))
+        if note.is_member or (note.set_id and record is None):
+            return note
+        if record is not None and is_follower(self._who.broker, record):
+            return note._replace(set_id=record.set_id)
+        return note if note.set_id else note._replace(set_id=self._fresh_token())
+
+    async def _join(
+        self, note: DirectoryNote, address: str, host: str, link: str
+    ) -> tuple[DirectoryNote, bool]:
         """Try to join; false if something has changed at the arbiter meanwhile. Raises
         RegistrationRefused.
         """
         broker = self._who.broker
         found = self._session.scan(INCARNATIONS)
         stored = self._session.get(RECORD)
-        known = Known(record_in(stored), lives_ever(found))
+        living = registered_in(self._session.scan(BROKERS))
+        known = Known(record_in(stored), lives_ever(found), living)
         record = joined(self._who, self._directory._replace(note=note), known)
         life = Incarnation(known.newest_of(broker).number + 1, self._fresh_token())
         note = note._replace(tokens=(*note.tokens, life.token))
         await self._store_note(note)
-        registered = Registered(life.number, address, host, note.epoch)
+        registered = Registered(life.number, address, host, note.epoch, link)
         own = f"{INCARNATIONS}{broker}"
         expected = {
             RECORD: version_of(stored),
             own: version_of(found.get(own)),
             **{key: entry.version for key, entry in found.items()},
-            **{f"{BROKERS}{each}": ABSENT for each in {broker, note.broker}},
+            **{f"{BROKERS}{each}": ABSENT for each in self._former_lives(note)},
         }
         changes = {
             RECORD: encode(record),

@@ -110,6 +110,13 @@ def cost_of_losses(record: SetRecord, lives: Mapping[int, int]) -> str:
             f"the loss of broker {record.leader} stops clients until its lease is gone and another process "
             f"leads its directory; the loss of that directory loses everything since the last backup"
         )
+    followers = [each for each in record.replicas if each not in record.in_sync and each not in record.left]
+    if followers and len(record.in_sync) == 1:
+        return (
+            f"the loss of broker {record.leader} stops clients until its directory is led again, since "
+            f"nobody else is elected yet; broker(s) {', '.join(map(str, followers))} have what was "
+            f"acknowledged, and can be started with --alone"
+        )
     others = len(record.in_sync) - 1
     return f"the loss of broker {record.leader} costs a pause; {others} other(s) have all that is durable"
 

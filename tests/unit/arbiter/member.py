@@ -60,12 +60,12 @@ class Member:
 
     tokens = itertools.count(1)
 
-    def __init__(self, server: MemoryServer, broker: int = 1) -> None:
+    def __init__(self, server: MemoryServer, broker: int = 1, replicas: tuple[int, ...] = ()) -> None:
         self.server = server
         self.way = Way(server)
         self.note = DirectoryNote()
         loop = cast(VirtualLoop, asyncio.get_running_loop())
-        who = Applicant(SET, broker, "/data", makes_set=True)
+        who = Applicant(SET, broker, "/data", True, replicas)
         self.membership = Membership(self.way, who, LEASE_SECONDS, VirtualClock(loop), self._token)
 
     def _token(self) -> str:
@@ -74,11 +74,12 @@ class Member:
     async def _store_note(self, note: DirectoryNote) -> None:
         self.note = note
 
-    async def join(self, grade: Grade = Grade.DRAFTS) -> None:
+    async def join(self, grade: Grade = Grade.DRAFTS, link: str = "") -> None:
         """Come to the point from which it can be elected."""
         await self.membership.until_turn()
-        directory = Directory(self.note, is_empty=False, epoch=7, grade=grade)
-        await self.membership.join(directory, self._store_note, ADDRESS, "machine")
+        is_empty = self.membership.follows and not self.note.is_member
+        directory = Directory(self.note, is_empty, epoch=7, grade=grade)
+        await self.membership.join(directory, self._store_note, ADDRESS, "machine", link)
 
     def end(self) -> None:
         """Its lease ends."""

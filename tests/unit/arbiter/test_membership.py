@@ -263,3 +263,34 @@ def test_it_waits_for_a_former_life_that_does_not_lead() -> None:
         await member.membership.close()
 
     in_virtual_time(main)
+
+
+def test_a_follower_lives_beside_the_leader() -> None:
+    """It waits for no turn but its own former life, is never elected, and its leader finds its link."""
+
+    async def main() -> None:
+        server = MemoryServer()
+        first = Member(server, replicas=(1, 2))
+        await first.join()
+        await first.membership.lead()
+        found = asyncio.ensure_future(first.membership.registered(2))
+        follower = Member(server, broker=2)
+        await follower.membership.begin()
+        assert follower.membership.follows and not first.membership.follows
+        await follower.join(link="here:1234")
+        assert (await found).link == "here:1234"
+        assert follower.note.set_id == record_of(server).set_id and follower.membership.life == 1
+        first.end()
+        await asyncio.sleep(LONG_SECONDS)
+        assert (record_of(server).leader, record_of(server).epoch) == (1, 8)
+        again = Member(server, broker=2)
+        again.note = follower.note
+        turn = asyncio.ensure_future(again.membership.until_turn())
+        await asyncio.sleep(LOOK_SECONDS)
+        assert not turn.done()
+        follower.end()
+        await turn
+        for each in (first, follower, again):
+            await each.membership.close()
+
+    in_virtual_time(main)
