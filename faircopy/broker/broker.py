@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised
 from faircopy.arbiter.record import Grade
 from faircopy.broker.environment import Environment
-from faircopy.broker.leadership import grade_of, leadership_of, locked_directory, survival_of
+from faircopy.broker.leadership import Leadership, grade_of, leadership_of, locked_directory, survival_of
 from faircopy.broker.open_files import limit_open_files
 from faircopy.catalogue.dynamic_settings import DynamicSettings
 from faircopy.catalogue.founding import cluster_id, ensure_new, found, is_founded, shape_of
@@ -100,10 +100,10 @@ class Broker:
         environment: Environment | None = None,
         *,
         repairs: bool = False,
-        makes_set: bool = False,
+        leadership: Leadership | None = None,
     ) -> None:
-        """With `repairs`, entries of journals that do not fold are passed over, once and for all. With
-        `makes_set`, the broker may be the first of a replica set, and make it. Raises BadSetting.
+        """With `repairs`, entries of journals that do not fold are passed over, once and for all.
+        `leadership` lets it lead; by default, that is what the settings say. Raises BadSetting.
         """
         self._passed_over: list[DamagedJournal] | None = [] if repairs else None
         self.settings = dataclasses.replace(settings)
@@ -111,7 +111,7 @@ class Broker:
         self.environment = environment or Environment()
         self.loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[BaseException] = self.loop.create_future()
-        self.leadership = leadership_of(self.settings, self.environment, makes_set=makes_set)
+        self.leadership = leadership or leadership_of(self.settings, self.environment)
         self._bound: list[tuple[Listener, socket.socket]] = []
         self._publisher: Publisher | None = None
         self._background: list[asyncio.Task[None]] = []
@@ -133,8 +133,7 @@ class Broker:
 
     async def open(self, bind: Bind = list) -> None:
         """Lock and open the data directory, and recover. `bind` takes the addresses to listen on: first, or
-        in a replica set once the directory is locked, since a former leader may have had them. Raises
-        FaircopyError.
+        in a set once the directory is locked, as a former leader may have had them. Raises FaircopyError.
         """
         if not self.leadership.is_of_a_set:
             self._bound = bind()
@@ -160,7 +159,8 @@ class Broker:
         await self._start_clock()
         grade = grade_of(end, is_unclean=self.directory.is_unclean)
         self.incarnation, grade = await self.leadership.take(self.notes, grade, self._address())
-        options = self._journal_options(lost_power=not end.is_same_boot)
+        self.shipping = self.leadership.shipping(self.store, self.disk, self.clock.steady_ms)
+        options = self.shipping.applied_to(self._journal_options(lost_power=not end.is_same_boot))
         await self._open_catalogue(options)
         await self._make_parts(options)
         survival = await self._recover(grade, is_clean=end.is_clean)
@@ -217,6 +217,7 @@ class Broker:
         self.catalogue = CatalogueJournal.of(
             self.directory.journal, self.store, self.disk, self.loop, options, self.incarnation
         )
+        await self.shipping.share([self.catalogue.journal])
         await self.disk.run(self.catalogue.open)
         self._catalogue_bytes = self.catalogue.bytes_since_checkpoint
         if not is_founded(self.catalogue):
@@ -281,14 +282,9 @@ class Broker:
     def _partition_resources(self, options: JournalOptions, stopping: Stopping) -> PartitionResources:
         """What all partitions of topics use."""
         return PartitionResources(
-            self.store,
-            self.disk,
-            self.loop,
-            self.clock.steady_ms,
-            options,
-            self.partition_type,
-            stopping.stop,
-        )
+            self.store, self.disk, self.loop, self.clock.steady_ms, options, self.partition_type,
+            stopping.stop, self.shipping,
+        )  # fmt: skip
 
     def _resources(self, options: JournalOptions, stopping: Stopping) -> Resources:
         """What all shards use."""
@@ -309,6 +305,7 @@ class Broker:
             lambda: self.environment.new_id().hex,
             self.coordinator_type,
             stopping,
+            self.shipping,
         )
 
     async def _recover(self, grade: Grade, *, is_clean: bool) -> Survival:
@@ -419,7 +416,8 @@ class Broker:
             await self.checkpoint(all_changed=self.space.shortage is not None)
 
     async def _look_for_space(self) -> None:
-        """Look at the disk: create the reserve if it is missing, and go on once there is space again."""
+        """Look at the disk, and at other replicas: make the reserve, and go on once there is space again."""
+        self.space.elsewhere = self.shipping.shortage()
         self.space.looked(await self.disk.run(self.space.look))
 
     async def _abort_expired(self) -> None:
@@ -469,6 +467,7 @@ class Broker:
         await self.dispatcher.close()
         if not self.failed.done():
             try:
+                self.shipping.ensure_whole()
                 await self.shards.prepare_to_stop()
                 await self.checkpoints.make_last()
                 await self.disk.run(self._shrink_journals)
@@ -477,6 +476,7 @@ class Broker:
                 self._disk_failed(error)
             except FaircopyError as error:
                 log.error("stopping without the last checkpoints, so the next start must recover: %s", error)
+        await self.shipping.close()
         self.disk.close()
         DESCRIPTORS.unlimit()
         self.store.close()

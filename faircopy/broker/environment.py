@@ -20,6 +20,7 @@ from faircopy.storage.boot import boot_id
 from faircopy.storage.clock import MachineClock, SystemClock
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
+from faircopy.wire.address import Address
 
 
 class Environment:
@@ -63,6 +64,25 @@ class Environment:
     def store(self, path: Path, loop: asyncio.AbstractEventLoop) -> StateStore:
         """The state store in the LMDB file at `path`. Raises StorageFailure."""
         return StateStore(path, loop)
+
+    def new_nonce(self) -> bytes:
+        """32 bytes that nobody can guess, and that never come again."""
+        return self.chance.randbytes(32)
+
+    async def connect(self, address: Address, protocol: asyncio.Protocol) -> asyncio.BaseTransport:
+        """Connect a protocol to another broker. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_connection(lambda: protocol, address.host, address.port)
+        return transport
+
+    async def listen(
+        self, address: Address, accept: Callable[[], asyncio.Protocol]
+    ) -> tuple[Address, Callable[[], None]]:
+        """Let other brokers connect. Returns the address, with the port that was taken, and what ends it.
+        Raises OSError.
+        """
+        server = await asyncio.get_running_loop().create_server(accept, address.host, address.port)
+        return address._replace(port=server.sockets[0].getsockname()[1]), server.close
 
     def arbiter(
         self, options: ArbiterOptions, set_name: str, name: str, loop: asyncio.AbstractEventLoop

@@ -10,24 +10,47 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import uuid
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from faircopy.arbiter.address import ArbiterOptions, arbiter_options
 from faircopy.arbiter.directory_note import NOTE_NAME, Directory, DirectoryNote, decode_note
 from faircopy.arbiter.joining import Applicant, RegistrationRefused
 from faircopy.arbiter.membership import Elected, Membership
-from faircopy.arbiter.record import Grade
+from faircopy.arbiter.record import Grade, SetRecord
 from faircopy.broker.environment import Environment
+from faircopy.broker.shipping import ShipsToFollowers
+from faircopy.catalogue.journal import CATALOGUE_IDENTITY
 from faircopy.errors import FaircopyError
+from faircopy.journal.shipping import NOT_SHIPPED, Shipping
 from faircopy.net.gate import Gate
+from faircopy.replication.followers import Followers, Reachable
+from faircopy.replication.handshake import Own
+from faircopy.replication.led import Led
+from faircopy.replication.life import Life
+from faircopy.replication.options import ensure_can_share, secret_of
+from faircopy.replication.timing import Timing
 from faircopy.settings.table import BadSetting, Settings
-from faircopy.storage.data_directory import DataDirectory, DataDirectoryError, DirectoryInUse
-from faircopy.storage.epochs import greatest_epoch, incarnation, note_incarnation, raise_incarnation
+from faircopy.storage.copied import COPIED_NAME
+from faircopy.storage.data_directory import FORMAT, DataDirectory, DataDirectoryError, DirectoryInUse
+from faircopy.storage.disk_pool import DiskPool
+from faircopy.storage.epochs import (
+    EPOCHS_SKIPPED,
+    INCARNATION_NAME,
+    greatest_epoch,
+    incarnation,
+    note_incarnation,
+    raise_incarnation,
+)
 from faircopy.storage.filesystem import network_file_system
 from faircopy.storage.last_end import LastEnd
 from faircopy.storage.local_notes import LocalNotes
+from faircopy.storage.state_store import StateStore
 from faircopy.transactions.survival import Survival
+from faircopy.wire.address import parse_address
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +62,20 @@ LOCK_TRIES_UNSAID = 3
 
 class OfAReplicaSet(FaircopyError):
     """A directory of a replica set can't be started without its arbiter."""
+
+
+class Start(NamedTuple):
+    """What is said of a replica set for one start only. `makes_set`: the broker may make the set, with these
+    `replicas`, of which it is the first; without any, it is the only one. `leaves_set`: its directory leaves
+    the set for good.
+    """
+
+    makes_set: bool = False
+    replicas: tuple[int, ...] = ()
+    leaves_set: bool = False
+
+
+NOTHING_SAID = Start()
 
 
 class Leadership(Protocol):
@@ -56,6 +93,9 @@ class Leadership(Protocol):
 
     async def take(self, notes: LocalNotes, grade: Grade, address: str) -> Elected:
         """Begin to lead the directory that is locked, under an epoch that no other life has."""
+
+    def shipping(self, store: StateStore, disk: DiskPool, steady_ms: Callable[[], int]) -> Shipping:
+        """How the journals come to other replicas. `steady_ms`: the set's steady clock."""
 
     async def settle(self) -> None:
         """What was open is settled, durably."""
@@ -76,8 +116,9 @@ class LeadsAlone:
     gate = None
     is_of_a_set = False
 
-    def __init__(self, data_dir: str) -> None:
+    def __init__(self, data_dir: str, *, leaves_set: bool = False) -> None:
         self._data_dir = data_dir
+        self._leaves_set = leaves_set
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def until_turn(self) -> None:
@@ -86,13 +127,21 @@ class LeadsAlone:
     async def take(self, notes: LocalNotes, grade: Grade, address: str) -> Elected:
         """Take the next incarnation as the epoch. Raises OfAReplicaSet."""
         note = decode_note(notes.get(NOTE_NAME))
-        if note.set_id:
+        if note.set_id and self._leaves_set:
+            await leave_set(notes)
+            log.warning("%s has left its replica set for good (set id %s)", self._data_dir, note.set_id)
+        elif note.set_id:
             raise OfAReplicaSet(
                 f"{self._data_dir} belongs to a replica set (set id {note.set_id}, broker {note.broker}): "
-                f"start it with --arbiter and --replica-set, which see to it that nobody else leads. A "
-                f"restored backup (`faircopy restore`) belongs to no set"
+                f"start it with --arbiter and --replica-set, which see to it that nobody else leads. Or let "
+                f"it leave the set for good, with --alone: it has what the set has acknowledged, and can "
+                f"come back only empty. A restored backup (`faircopy restore`) belongs to no set"
             )
         return Elected(await raise_incarnation(notes), grade)
+
+    def shipping(self, store: StateStore, disk: DiskPool, steady_ms: Callable[[], int]) -> Shipping:
+        """There are no other replicas."""
+        return NOT_SHIPPED
 
     async def settle(self) -> None:
         """Nobody has to know."""
@@ -109,31 +158,51 @@ class LeadsAlone:
         """Nothing is held."""
 
 
-class LeadsASet:
-    """A broker that its replica set's arbiter lets lead."""
+class MemberOfASet:
+    """A broker that its replica set's arbiter lets lead, or follow."""
 
     is_of_a_set = True
 
     def __init__(
-        self, settings: Settings, options: ArbiterOptions, environment: Environment, *, makes_set: bool
+        self, settings: Settings, options: ArbiterOptions, environment: Environment, start: Start
     ) -> None:
         self._settings = settings
         self._options = options
         self._environment = environment
-        self._who = Applicant(settings.replica_set, settings.node_id, settings.data_dir, makes_set)
+        self._who = Applicant(
+            settings.replica_set, settings.node_id, settings.data_dir, start.makes_set, start.replicas
+        )
         self.gate = Gate(self._is_in_doubt)
         self._membership: Membership | None = None
+        self._followers: Followers | None = None
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def _is_in_doubt(self) -> bool:
         return self._membership is None or self._membership.is_in_doubt
 
-    async def until_turn(self) -> None:
-        """Wait until nobody leads the set. Raises BadSetting, DataDirectoryError, LeaseLost."""
+    async def follows(self) -> bool:
+        """Whether the set's record has this broker as a follower. Waits for the arbiter. Raises BadSetting,
+        DataDirectoryError, LeaseLost.
+        """
         if self._membership is None:
             ensure_fenced(Path(self._settings.data_dir))
             self._membership = self._member()
-        await self._membership.until_turn()
+        await self._membership.begin()
+        self._ensure_ready()
+        return self._membership.follows
+
+    def _ensure_ready(self) -> None:
+        """Raise BadSetting, before anything is done, unless the settings are those of such a set."""
+        known = self._joined.known_record
+        replicas = known.replicas if known is not None else self._who.replicas
+        if len(replicas) > 1:
+            ensure_can_share(self._settings)
+            secret_of(self._settings)
+
+    async def until_turn(self) -> None:
+        """Wait until nobody leads the set. Raises BadSetting, DataDirectoryError, LeaseLost."""
+        await self.follows()
+        await self._joined.until_turn()
 
     def _member(self) -> Membership:
         """A membership whose arbiter was not asked yet."""
@@ -188,6 +257,46 @@ class LeadsASet:
         )
         return elected
 
+    async def follow(self, notes: LocalNotes, grade: Grade, link: str, secret: bytes) -> Own:
+        """Join the set as a follower, whose leader finds it at the address `link`. Returns who it is to the
+        others. Raises RegistrationRefused, LeaseLost.
+        """
+
+        async def store_note(note: DirectoryNote) -> None:
+            await notes.write({NOTE_NAME: note.encode()})
+
+        note, is_empty = decode_note(notes.get(NOTE_NAME)), not incarnation(notes)
+        directory = Directory(note, is_empty, greatest_epoch(notes), grade)
+        await self._joined.join(directory, store_note, "", socket.gethostname(), link)
+        life = Life(self._who.broker, self._joined.life)
+        return own_of(self._joined.record, life, secret, self._environment)
+
+    @property
+    def record(self) -> SetRecord:
+        """The newest record that is known."""
+        return self._joined.record
+
+    def shipping(self, store: StateStore, disk: DiskPool, steady_ms: Callable[[], int]) -> Shipping:
+        """To the followers of the set, if it has any. Raises BadSetting."""
+        record = self._joined.record
+        followers = [each for each in record.replicas if each != self._who.broker]
+        if not followers:
+            return NOT_SHIPPED
+        own = own_of(
+            record, Life(self._who.broker, self._joined.life), secret_of(self._settings), self._environment
+        )
+        led, loop = Led(own.life, record), asyncio.get_running_loop()
+        self._followers = Followers(
+            own, led, followers, self._reach, disk, steady_ms, Timing(), loop, first=CATALOGUE_IDENTITY
+        )
+        return ShipsToFollowers(self._followers, store, disk)
+
+    async def _reach(self, broker: int) -> Reachable:
+        """A follower in the life that is registered. Raises LeaseLost, BadAddress."""
+        registered = await self._joined.registered(broker)
+        address = parse_address(registered.link)
+        return Reachable(Life(broker, registered.incarnation), partial(self._environment.connect, address))
+
     async def settle(self) -> None:
         """Nothing that was acknowledged before is in danger any more. Raises LeaseLost."""
         await self._joined.settle()
@@ -208,10 +317,16 @@ class LeadsASet:
     async def replicas(self) -> dict[str, Any] | None:
         """The state of the replica set."""
         status = await self._joined.status()
-        return status | {"arbiter": str(self._options.address), "lease_in_doubt": self._joined.is_in_doubt}
+        return status | {
+            "arbiter": str(self._options.address),
+            "lease_in_doubt": self._joined.is_in_doubt,
+            "missing": missing_of(self._followers),
+        }
 
     async def close(self) -> None:
-        """Give the lease back."""
+        """Ship nothing more, and give the lease back."""
+        if self._followers is not None:
+            await self._followers.close()
         if self._membership is not None:
             await self._membership.close()
 
@@ -244,14 +359,43 @@ def still_locked(settings: Settings, error: DirectoryInUse) -> str:
     )
 
 
-def leadership_of(settings: Settings, environment: Environment, *, makes_set: bool) -> Leadership:
+def leadership_of(settings: Settings, environment: Environment, start: Start = NOTHING_SAID) -> Leadership:
     """As the settings say. Raises BadSetting."""
     options = arbiter_options(settings)
-    if options is not None:
-        return LeadsASet(settings, options, environment, makes_set=makes_set)
-    if makes_set:
-        raise BadSetting("--new-set makes a replica set: give its --arbiter and its name, --replica-set")
-    return LeadsAlone(settings.data_dir)
+    if options is None:
+        if start.makes_set or start.replicas:
+            raise BadSetting(
+                "--new-set and --replicas make a replica set: give its --arbiter and its name, --replica-set"
+            )
+        return LeadsAlone(settings.data_dir, leaves_set=start.leaves_set)
+    if start.leaves_set:
+        raise BadSetting("--alone is for a broker without its replica set: leave --arbiter out")
+    return MemberOfASet(settings, options, environment, start)
+
+
+def missing_of(followers: Followers | None) -> list[dict[str, Any]]:
+    """Which followers are missing, for how long, and why."""
+    if followers is None:
+        return []
+    now = asyncio.get_running_loop().time()
+    return [
+        {"broker": broker, "for_ms": round((now - each.since) * 1000), "why": each.why}
+        for broker, each in followers.missing.items()
+    ]
+
+
+async def leave_set(notes: LocalNotes) -> None:
+    """Let a directory belong to no set any more, as a restored backup does: the set may go on, and give out
+    the same epochs and producer ids. Durable when done.
+    """
+    skipped = greatest_epoch(notes) + EPOCHS_SKIPPED
+    await notes.write({NOTE_NAME: None, COPIED_NAME: b"yes", INCARNATION_NAME: b"%d" % skipped})
+
+
+def own_of(record: SetRecord, life: Life, secret: bytes, environment: Environment) -> Own:
+    """Who a member of a set is to the others, in one of its lives."""
+    set_id = uuid.UUID(record.set_id).bytes
+    return Own(set_id, life, FORMAT, secret, environment.new_nonce)
 
 
 def ensure_fenced(path: Path) -> None:

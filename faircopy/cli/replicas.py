@@ -88,6 +88,8 @@ def status(
     show(rows, False, empty="no broker is known")
     note(sentence(about))
     note(about["loss"])
+    for each in about.get("missing", []):
+        note(f"broker {each['broker']} has been missing for {each['for_ms'] / 1000:.0f} s: {each['why']}")
     if about.get("lease_in_doubt"):
         note(IN_DOUBT)
 

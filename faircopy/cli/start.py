@@ -20,16 +20,18 @@ import uvloop
 from faircopy import __version__
 from faircopy.broker.broker import Broker
 from faircopy.broker.environment import Environment
+from faircopy.broker.follower import Follower
+from faircopy.broker.leadership import MemberOfASet, Start, leadership_of
 from faircopy.cli.logs import log_to_stderr
 from faircopy.cli.signals import end_before_ready, first_signal
 from faircopy.settings.sources import load_settings
-from faircopy.settings.table import Settings, changed_settings
+from faircopy.settings.table import BadSetting, Settings, changed_settings
 from faircopy.storage.descriptors import UNLIMITED
 
 EX_IOERR = 74
 EX_TEMPFAIL = 75
 STANDARD_ERROR = 2
-BROKER_ID = click.IntRange(0, 2**31 - 1)
+BROKER_ID_MAX = 2**31 - 1
 MALLOC_OPTIONS = {
     -1: 8 << 20,  # M_TRIM_THRESHOLD, in bytes
     -3: 4 << 20,  # M_MMAP_THRESHOLD, in bytes
@@ -57,11 +59,19 @@ log = logging.getLogger(__name__)
 @click.option(
     "--broker-id",
     "node_id",
-    type=click.IntRange(0, 2**31 - 1),
+    type=click.IntRange(0, BROKER_ID_MAX),
     metavar="N",
     help="Number of this broker.  [default: 1]",
 )
 @click.option("--new-set", is_flag=True, help="Make the replica set if the arbiter has none of this name.")
+@click.option(
+    "--replicas", metavar="N,N,...", help="Brokers of a set that is made: this one, which leads, then others."
+)
+@click.option("--replication-listener", metavar="HOST:PORT", help="Where a follower waits for its leader.")
+@click.option(
+    "--secret-file", "replication_secret_file", metavar="FILE", help="What the brokers of a set share."
+)
+@click.option("--alone", is_flag=True, help="Let the directory leave its replica set for good, and lead.")
 @click.option("--repair", is_flag=True, help="Pass over journal entries that can't follow those before them.")
 @click.option("-v", "--verbose", is_flag=True, help="Also log what is done for clients.")
 @click.pass_obj
@@ -73,6 +83,8 @@ def start(
     config: Path | None,
     overrides: tuple[str, ...],
     new_set: bool,
+    replicas: str | None,
+    alone: bool,
     repair: bool,
     verbose: bool,
     **membership: str | int | None,
@@ -91,6 +103,11 @@ def start(
     later, waits until that lease is gone, and then serves. A broker that loses its lease begins anew, and
     waits like any other. docs/OPERATIONS.md says how to run that.
 
+    With --new-set and --replicas, the broker makes a set that keeps several copies of the data, and leads it.
+    The others follow, each with a directory of its own. Everything is on the disks of all before it is
+    acknowledged. If the leader's directory is lost, --alone lets that of a follower leave the set for good,
+    and serve. Nobody is elected in its place yet: docs/REPLICA_SETS.md says what holds.
+
     \b
     Examples:
       faircopy start
@@ -99,6 +116,11 @@ def start(
                      --set advertised.listeners=external://log1.example.org:9094
       faircopy start --arbiter lmdb:/var/lib/faircopy/arbiter --replica-set orders --new-set
       faircopy start --arbiter etcd://h1:2379,h2:2379,h3:2379 --replica-set orders --broker-id 2
+      faircopy start --arbiter etcd://h1:2379 --replica-set orders --new-set --replicas 1,2 \\
+                     --secret-file secret --set plain.enabled=false
+      faircopy start --arbiter etcd://h1:2379 --replica-set orders --broker-id 2 \\
+                     --secret-file secret --replication-listener h2:9192 --set plain.enabled=false
+      faircopy start --data-dir /var/lib/faircopy --alone
       FAIRCOPY_DURABILITY=os faircopy start --set topic.partitions=4
 
     \b
@@ -119,7 +141,7 @@ def start(
     descriptors_max = allow_many_files()
     give_memory_back()
     # A program that includes this command may name another broker class in the command's context.
-    choices = Choices(repairs=repair, makes_set=new_set)
+    choices = Choices(repair, Start(new_set, broker_ids(replicas), alone))
     sys.exit(uvloop.run(run(settings, descriptors_max, broker_type or Broker, choices)))
 
 
@@ -127,14 +149,31 @@ class Choices(NamedTuple):
     """What is said for one start only."""
 
     repairs: bool = False
-    makes_set: bool = False
+    of_set: Start = Start()
+
+
+def broker_ids(text: str | None) -> tuple[int, ...]:
+    """The brokers that --replicas names. Raises BadSetting."""
+    if text is None:
+        return ()
+    ids = [part.strip() for part in text.split(",")]
+    if not all(each.isdecimal() and int(each) <= BROKER_ID_MAX for each in ids) or len(set(ids)) < len(ids):
+        raise BadSetting(f"--replicas is {text!r}: give numbers of brokers, each once, such as 1,2,3")
+    return tuple(map(int, ids))
 
 
 async def run(settings: Settings, descriptors_max: int, broker_type: type[Broker], choices: Choices) -> int:
     """Start a broker, say that it is ready, wait for a signal, and stop it. Returns the exit code."""
     end_before_ready()
     environment = Environment(descriptors_max=descriptors_max)
-    broker = broker_type(settings, environment, repairs=choices.repairs, makes_set=choices.makes_set)
+    leadership = leadership_of(settings, environment, choices.of_set)
+    if isinstance(leadership, MemberOfASet) and await leadership.follows():
+        return await follow(Follower(settings, environment, leadership))
+    return await lead(broker_type(settings, environment, repairs=choices.repairs, leadership=leadership))
+
+
+async def lead(broker: Broker) -> int:
+    """Run a broker that leads."""
     # Recovery makes many objects that stay: collections would look at them again and again.
     gc.disable()
     await unless_it_must_end(broker, broker.start(), begin_anew)
@@ -145,9 +184,22 @@ async def run(settings: Settings, descriptors_max: int, broker_type: type[Broker
     # The disk threads' few lines of Python must not keep the loop waiting for the default 5 ms.
     sys.setswitchinterval(0.0005)
     log_start(broker)
+    ready = [f"faircopy is ready on {listener.address}" for listener in broker.server.listeners]
+    return await until_signal(broker, ready)
+
+
+async def follow(follower: Follower) -> int:
+    """Run a broker that follows."""
+    await unless_it_must_end(follower, follower.start(), begin_anew)
+    log.info("faircopy %s, process %d, on %s", __version__, os.getpid(), follower.directory.path)
+    return await until_signal(follower, [f"faircopy follows, and waits for its leader on {follower.address}"])
+
+
+async def until_signal(broker: Broker | Follower, ready: list[str]) -> int:
+    """Say that a broker is ready, wait for a signal, and stop it. Returns the exit code."""
     with first_signal(broker.loop) as came:
-        for listener in broker.server.listeners:
-            click.echo(f"faircopy is ready on {listener.address}")
+        for line in ready:
+            click.echo(line)
         sys.stdout.flush()
         await unless_it_must_end(broker, came.wait(), begin_anew)
     await unless_it_must_end(broker, broker.stop(), end_without_a_lease)
@@ -169,7 +221,7 @@ def log_start(broker: Broker) -> None:
 
 
 async def unless_it_must_end(
-    broker: Broker, work: Coroutine[Any, Any, Any], without_a_lease: Callable[[], NoReturn]
+    broker: Broker | Follower, work: Coroutine[Any, Any, Any], without_a_lease: Callable[[], NoReturn]
 ) -> None:
     """Do this. If the disk fails, end the process (I10), so that not even a destructor writes more. If the
     lease is lost, end the publisher, and do that instead.

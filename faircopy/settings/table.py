@@ -76,6 +76,15 @@ class Settings:
     arbiter_tls_cert_file: str = setting("", "certificate that this broker shows to etcd, as PEM")
     arbiter_tls_key_file: str = setting("", "private key of arbiter.tls.cert.file, as PEM")
 
+    replication_listener: str = setting(
+        "",
+        "HOST:PORT on which a follower of a replica set waits for its leader, and which the leader is told; "
+        "port 0 takes a free one",
+    )
+    replication_secret_file: str = setting(
+        "", "file with what the brokers of a replica set know and nobody else does: at least 16 bytes"
+    )
+
     metadata_journals: int = setting(
         8, "number of metadata journals; fixed when the data directory is made", least=1, most=1024
     )

@@ -14,7 +14,7 @@ from faircopy.arbiter.membership import Elected, Membership
 from faircopy.arbiter.record import Grade, SetRecord
 from faircopy.arbiter.registration import INCARNATIONS, Registered
 from faircopy.arbiter.session import Session
-from faircopy.broker.leadership import LeadsASet
+from faircopy.broker.leadership import MemberOfASet
 from faircopy.net.gate import Gate
 from faircopy.storage.epochs import incarnation, note_incarnation
 from faircopy.storage.local_notes import LocalNotes
@@ -31,15 +31,15 @@ def answer_in_doubt() -> Iterator[Any]:
 @mutant
 def lead_in_an_epoch_of_ones_own() -> Iterator[Any]:
     """The leader of a set counts its directory's starts, and not the elections of the record."""
-    real = LeadsASet.take
+    real = MemberOfASet.take
 
-    async def take(self: LeadsASet, notes: LocalNotes, grade: Grade, address: str) -> Elected:
+    async def take(self: MemberOfASet, notes: LocalNotes, grade: Grade, address: str) -> Elected:
         own = incarnation(notes) + 1
         elected = await real(self, notes, grade, address)
         await note_incarnation(notes, own)
         return elected._replace(epoch=own)
 
-    with replaced(LeadsASet, "take", take):
+    with replaced(MemberOfASet, "take", take):
         yield
 
 
@@ -118,14 +118,14 @@ def tell_nobody_of_a_loss() -> Iterator[Any]:
 @mutant
 def settle_before_it_is_durable() -> Iterator[Any]:
     """A loss is out of the record before what follows from it is durable."""
-    real = LeadsASet.take
+    real = MemberOfASet.take
 
-    async def take(self: LeadsASet, notes: LocalNotes, grade: Grade, address: str) -> Elected:
+    async def take(self: MemberOfASet, notes: LocalNotes, grade: Grade, address: str) -> Elected:
         elected = await real(self, notes, grade, address)
         await self.settle()
         return elected
 
-    with replaced(LeadsASet, "take", take):
+    with replaced(MemberOfASet, "take", take):
         yield
 
 

@@ -15,6 +15,7 @@ from faircopy.arbiter.backend import Backend
 from faircopy.arbiter.session import LeaseLost
 from faircopy.broker.broker import Broker
 from faircopy.broker.environment import Environment
+from faircopy.broker.leadership import Start, leadership_of
 from faircopy.publish.client import Publisher
 from faircopy.settings.table import Settings
 from faircopy.storage.disk_pool import DiskPool
@@ -186,7 +187,9 @@ class Machine:
             await asyncio.sleep(STARVED_SECONDS)  # for space
 
     async def _run(self, life: Life) -> None:
-        broker = Broker(self._settings_of_start(), self._environment(), makes_set=self.arbiter is not None)
+        settings, environment = self._settings_of_start(), self._environment()
+        leadership = leadership_of(settings, environment, self._said())
+        broker = Broker(settings, environment, leadership=leadership)
         self._graveyard.append(broker)
         broker.leadership.lost.add_done_callback(lambda _: self._deposed(life))
         try:
@@ -200,6 +203,15 @@ class Machine:
         broker.start_background()
         broker.failed.add_done_callback(lambda _: self._died(life))
         self.broker = broker
+
+    @property
+    def is_of_a_set(self) -> bool:
+        """Whether an arbiter says who leads."""
+        return self.arbiter is not None
+
+    def _said(self) -> Start:
+        """What is said of a replica set."""
+        return Start(makes_set=self.arbiter is not None)
 
     def _settings_of_start(self) -> Settings:
         """In a replica set, another broker may start on the same directory."""

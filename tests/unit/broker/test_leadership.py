@@ -19,6 +19,7 @@ from faircopy.broker.leadership import (
     Leadership,
     LeadsAlone,
     OfAReplicaSet,
+    Start,
     ensure_fenced,
     grade_of,
     leadership_of,
@@ -26,8 +27,9 @@ from faircopy.broker.leadership import (
     survival_of,
 )
 from faircopy.settings.table import BadSetting, Settings
+from faircopy.storage.copied import is_copied
 from faircopy.storage.data_directory import DataDirectoryError, DirectoryInUse
-from faircopy.storage.epochs import incarnation
+from faircopy.storage.epochs import EPOCHS_SKIPPED, incarnation, note_incarnation
 from faircopy.storage.last_end import LastEnd
 from faircopy.storage.local_notes import LocalNotes
 from faircopy.transactions.survival import Survival
@@ -72,9 +74,9 @@ def test_a_directory_of_a_set_is_not_led_alone() -> None:
 
 def test_a_set_needs_an_arbiter() -> None:
     async def main() -> None:
-        assert not leadership_of(ALONE, Environment(), makes_set=False).is_of_a_set
-        with pytest.raises(BadSetting, match="--new-set makes a replica set"):
-            leadership_of(ALONE, Environment(), makes_set=True)
+        assert not leadership_of(ALONE, Environment(), Start()).is_of_a_set
+        with pytest.raises(BadSetting, match="--new-set and --replicas make a replica set"):
+            leadership_of(ALONE, Environment(), Start(makes_set=True))
 
     in_virtual_time(main)
 
@@ -167,3 +169,26 @@ def test_a_locked_directory(
     in_virtual_time(main)
     said = [each for each in caplog.records if "This start waits until it is unlocked" in each.getMessage()]
     assert len(said) == int(is_of_a_set)
+
+
+def test_a_directory_leaves_its_set_for_good() -> None:
+    """It is led under epochs that the set will not reach, gives out ids that the set will not, and comes back
+    only empty.
+    """
+
+    async def main(notes: LocalNotes) -> None:
+        member = DirectoryNote("an id", is_member=True, broker=2, last=4)
+        await notes.write({NOTE_NAME: member.encode()})
+        await note_incarnation(notes, 9)
+        taken = await LeadsAlone("/data", leaves_set=True).take(notes, Grade.DRAFTS, "here:9092")
+        assert taken == Elected(9 + EPOCHS_SKIPPED + 1, Grade.DRAFTS)
+        assert is_copied(notes) and notes.get(NOTE_NAME) is None
+        assert await LeadsAlone("/data").take(notes, Grade.DRAFTS, "here:9092")
+
+    with_notes(main)
+
+
+def test_alone_means_without_an_arbiter() -> None:
+    settings = Settings(data_dir="/data", arbiter="lmdb:/arbiter", replica_set="orders")
+    with pytest.raises(BadSetting, match="--alone is for a broker without its replica set"):
+        leadership_of(settings, Environment(), Start(leaves_set=True))
