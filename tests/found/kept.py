@@ -12,7 +12,7 @@ from tests.crash_states.sweep import Bounds, sweep
 from tests.found.keeping import FOUND
 from tests.fuzz.targets import TARGETS
 from tests.simulation.run import simulate
-from tests.simulation.society import simulate_society
+from tests.simulation.several import simulate_several
 
 INPUTS = FOUND / "fuzz"
 
@@ -29,7 +29,7 @@ def wrong_seed(facts: dict[str, Any]) -> list[str]:
     """What is wrong with a run of the simulation."""
     seed, has_arbiter = facts["seed"], facts["has_arbiter"]
     if facts["machines"] > 1:
-        return simulate_society(seed, facts["machines"], has_arbiter=has_arbiter).wrong
+        return simulate_several(seed, facts["machines"], has_arbiter=has_arbiter).wrong
     outcome = simulate(seed, has_arbiter=has_arbiter)
     return [] if outcome.is_good else [*outcome.failures, *map(str, outcome.checked.findings)]
 

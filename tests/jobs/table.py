@@ -86,6 +86,7 @@ JOBS = (
             "tests/simulation/test_same_history.py",
             "tests/simulation/test_strangers.py",
             "tests/simulation/test_society.py",
+            "tests/simulation/test_replica_sets.py",
             "tests/simulation/test_with_an_arbiter.py",
             "tests/simulation/test_all_admin_pairs.py",
             "tests/mutants/test_by_seeds.py",

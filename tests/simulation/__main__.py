@@ -20,7 +20,8 @@ from tests.seeds import seeds_for
 from tests.simulation.coverage import Coverage
 from tests.simulation.parts import wrong_with
 from tests.simulation.run import simulate
-from tests.simulation.society import WorldOutcome, simulate_society
+from tests.simulation.several import simulate_several
+from tests.simulation.society import WorldOutcome
 
 TOLD_EACH = 50  # where there is no terminal to show progress on
 COVERING_SEEDS = 200  # this many seeds must meet everything
@@ -45,8 +46,8 @@ def main(
 ) -> None:
     """Run brokers, clients and faults on a virtual clock, and check what clients saw.
 
-    With several machines, half of the worlds have faults in common. In the others each machine must have the
-    history that it has alone.
+    With several machines, a third of the worlds are a replica set each: a leader with clients, and followers.
+    Another third have faults in common. In the others each machine must have the history that it has alone.
 
     \b
     Examples:
@@ -108,7 +109,7 @@ def progress_on(console: Console) -> Progress:
 def world_of(seed: int, *, machines: int, has_arbiter: bool) -> WorldOutcome:
     """What came of a seed."""
     if machines > 1:
-        return simulate_society(seed, machines, has_arbiter=has_arbiter)
+        return simulate_several(seed, machines, has_arbiter=has_arbiter)
     outcome = simulate(seed, has_arbiter=has_arbiter)
     return WorldOutcome(seed, [outcome], [], outcome.coverage)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random
+from collections.abc import Sequence
 
 from faircopy.arbiter.backend import Attempt, StoreUnavailable
 from tests.arbiter.memory_backend import MemoryBackend, MemoryServer, Troubles
@@ -23,13 +24,21 @@ HELD, LOST = "arbiter: answers were held", "arbiter: a lease was lost"
 class SimulatedArbiter:
     """The arbiter, and what goes wrong on the way to it. `violations`: answers that left without a lease."""
 
-    def __init__(self, loop: VirtualLoop, chosen: random.Random, coverage: Coverage) -> None:
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        chosen: random.Random,
+        coverage: Coverage,
+        broker_ids: Sequence[int] = BROKER_IDS,
+    ) -> None:
+        """`broker_ids`: which brokers start on the directory of whoever leads."""
         coverage.announce(HELD, LOST)
         self.loop = loop
         self.coverage = coverage
         self.chosen = chosen
         self.server = MemoryServer()
         self.troubles = Troubles()
+        self._broker_ids = broker_ids
         self.pace = 1 + chosen.uniform(-DRIFT, DRIFT)
         self.lease_seconds = chosen.uniform(*LEASE_SECONDS)
         self.is_away = False
@@ -40,13 +49,17 @@ class SimulatedArbiter:
         self._ended_early = set[int]()
 
     def backend(self) -> TimedBackend:
-        """The way of a new life to the arbiter."""
+        """The way of a new life to the arbiter, which is to lead."""
         self.newest = TimedBackend(self)
         return self.newest
 
+    def backend_of_follower(self) -> TimedBackend:
+        """The way of a new life to the arbiter, which is to follow."""
+        return TimedBackend(self)
+
     def broker_id(self) -> int:
         """Which broker starts next on the machine's directory."""
-        return self.chosen.choice(BROKER_IDS)
+        return self.chosen.choice(self._broker_ids)
 
     def worsen(self) -> None:
         """Lose answers, delay them, and forget changes, now and then."""

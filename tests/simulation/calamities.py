@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from tests.simulation.aftermath import Fate
-from tests.simulation.course import Course
 from tests.simulation.coverage import Coverage
 from tests.simulation.here import on
 from tests.simulation.loop import Life
+from tests.simulation.machine import Machine
 from tests.simulation.switch import Switch
 
 CALM_SECONDS = 1.5
@@ -25,16 +25,39 @@ Work = Coroutine[Any, Any, None]
 Way = tuple[int, int]
 
 
+class Victim(Protocol):
+    """The course of a machine that others may cause faults on, while its own storm is on."""
+
+    @property
+    def machine(self) -> Machine: ...
+
+    @property
+    def has_storm(self) -> bool: ...
+
+    @property
+    def may_lose_power(self) -> bool: ...
+
+    async def come_back(self) -> None:
+        """Start what runs there, unless it runs: somebody else has ended it."""
+
+
 class Calamities:
     """Causes faults of the world until `stop`, on machines whose own storm is on."""
 
     def __init__(
-        self, courses: Sequence[Course], switch: Switch, chosen: random.Random, coverage: Coverage
+        self,
+        courses: Sequence[Victim],
+        switch: Switch,
+        chosen: random.Random,
+        coverage: Coverage,
+        calm_seconds: float = CALM_SECONDS,
     ) -> None:
+        """One comes in `calm_seconds` on average."""
         self._courses = courses
         self._switch = switch
         self._chosen = chosen
         self._coverage = coverage
+        self._calm_seconds = calm_seconds
         self._is_stopping = False
         self._under_way: list[asyncio.Task[None]] = []
         self._kinds: dict[str, Callable[[], Work | None]] = {
@@ -53,7 +76,7 @@ class Calamities:
     async def run(self) -> None:
         """Cause faults, also some at the same time, until stopped. When all is well again, it is over."""
         while not self._is_stopping:
-            await asyncio.sleep(self._chosen.expovariate(1 / CALM_SECONDS))
+            await asyncio.sleep(self._chosen.expovariate(1 / self._calm_seconds))
             name = self._chosen.choice(list(self._kinds))
             work = None if self._is_stopping else self._kinds[name]()
             if work is not None:
@@ -67,7 +90,7 @@ class Calamities:
 
     # -- processes and machines ------------------------------------------------------------------------------
 
-    def _some(self, least: int, most: int, among: Sequence[Course]) -> list[Course]:
+    def _some(self, least: int, most: int, among: Sequence[Victim]) -> list[Victim]:
         """Some of these with a process that runs, if there are enough."""
         running = [course for course in among if course.has_storm and course.machine.life.is_running]
         if len(running) < least:
@@ -89,10 +112,10 @@ class Calamities:
                 course.machine.kill()
         return self._come_back(victims) if victims else None
 
-    async def _come_back(self, courses: Sequence[Course]) -> None:
+    async def _come_back(self, courses: Sequence[Victim]) -> None:
         await asyncio.gather(*(self._come_back_alone(course) for course in courses))
 
-    async def _come_back_alone(self, course: Course) -> None:
+    async def _come_back_alone(self, course: Victim) -> None:
         await asyncio.sleep(self._chosen.random() * DOWN_SECONDS)
         await course.come_back()
 
@@ -102,16 +125,20 @@ class Calamities:
             life.pause()
         return self._let_go_on(victims) if victims else None
 
-    async def _let_go_on(self, victims: Sequence[tuple[Course, Life]]) -> None:
-        """One after the other. Some end while they are stopped."""
+    async def _let_go_on(self, victims: Sequence[tuple[Victim, Life]]) -> None:
+        """One after the other. Some end while they are stopped, and come back later: a start may wait for
+        others that are stopped.
+        """
+        ended = []
         for course, life in victims:
             await asyncio.sleep(self._chosen.random() * STOPPED_SECONDS / len(victims))
             if life.is_paused and self._chosen.random() < KILLED_WHILE_STOPPED_CHANCE:
                 self._coverage.hit(KILLED_WHILE_STOPPED)
                 with on(course.machine):
                     course.machine.kill()
-                await self._come_back_alone(course)
+                ended.append(course)
             life.resume()
+        await self._come_back(ended)
 
     # -- the ways between machines ---------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Coroutine
 from typing import Any
 
+from faircopy.settings.table import Settings
 from tests.checker.check import check
 from tests.checker.history import Operation
 from tests.simulation.arbiter import SimulatedArbiter
@@ -51,26 +52,47 @@ class Course:
         self._coverage = Coverage()
         announce_transitions(self._coverage)
         self._chosen = random.Random(seed)
-        settings = settings_of(self._chosen, transactional_ack_of(seed))
-        self.may_lose_power = settings.durability == "fsync"
-        self.machine = Machine(
-            loop, settings, self._chosen, self._coverage, has_slow_disk=has_slow_disk(seed)
-        )
+        self.settings = self._settings()
+        self.may_lose_power = self.settings.durability == "fsync"
+        self.machine = self._new_machine()
         self._faults: Faults | None = None
         self.has_storm = False
         self.is_calm = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._failures: list[str] = []
         self._history: list[Operation] = []
+        self._first_machine = self.machine
         self._ended = 0.0
+
+    # -- what may be otherwise in a set of several replicas --------------------------------------------------
+
+    def _settings(self) -> Settings:
+        return settings_of(self._chosen, transactional_ack_of(self._seed))
+
+    def _new_machine(self) -> Machine:
+        slow = has_slow_disk(self._seed)
+        return Machine(self._loop, self.settings, self._chosen, self._coverage, has_slow_disk=slow)
+
+    def _arbiter(self) -> SimulatedArbiter | None:
+        chosen = random.Random(f"arbiter {self._seed}")
+        return SimulatedArbiter(self._loop, chosen, self._coverage) if self._has_arbiter else None
+
+    async def _calm_down(self, faults: Faults, workload: Workload) -> None:
+        """The storm is over: let the machine run with all it needs. Clients work."""
+        await faults.heal()
+
+    async def _settle(self, workload: Workload) -> None:
+        """Clients have finished, and so has the broker."""
+
+    async def _outlive(self, workload: Workload) -> None:
+        """The broker has stopped in order."""
+
+    # -- all of it -------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Run all of it. Nothing of it goes on afterwards, whatever went wrong."""
         with self.machine as machine:
-            if self._has_arbiter:
-                machine.arbiter = SimulatedArbiter(
-                    self._loop, random.Random(f"arbiter {self._seed}"), self._coverage
-                )
+            machine.arbiter = self._arbiter()
             workload = Workload(
                 self._loop, machine, random.Random(self._chosen.getrandbits(64)), self._coverage
             )
@@ -93,7 +115,7 @@ class Course:
 
     def outcome(self, complaints: Complaints) -> Outcome:
         """What came of it. To be asked before remains of dead brokers are collected, since these complain."""
-        machine = self.machine
+        machine = self._first_machine
         failures = [*self._failures, *machine.differences]
         failures += machine.arbiter.violations if machine.arbiter is not None else []
         failures += complaints.about(machine) + failures_on(machine, self._loop.failures)
@@ -135,7 +157,8 @@ class Course:
         faults.stop()
         self.has_storm = False
         await storm
-        await faults.heal()
+        await self._calm_down(faults, workload)
+        machine = self.machine
         self.is_calm.set()
         await workload.stop()
         # Timeouts abort whatever still hangs.
@@ -146,9 +169,12 @@ class Course:
         await workload.outlive_all()
         if machine.has_tables:
             await _publish_all(workload)
+        await self._settle(workload)
         faults.end()
         await restarts
-        await machine.stop()
+        with on(machine):
+            await machine.stop()
+        await self._outlive(workload)
 
 
 async def _publish_all(workload: Workload) -> None:

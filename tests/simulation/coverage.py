@@ -19,9 +19,10 @@ class Coverage:
     def hit(self, name: str) -> None:
         self.counts[name] += 1
 
-    def add(self, other: Coverage) -> None:
-        self.counts.update(other.counts)
-        self.announce(*other.counts)
+    def add(self, other: Coverage, prefix: str = "") -> None:
+        """Add what another has met, under names with a prefix."""
+        for name, count in other.counts.items():
+            self.counts[prefix + name] += count
 
     @property
     def missed(self) -> list[str]:

@@ -71,8 +71,9 @@ class Faults:
         }
         if may_lose_power:
             self._kinds["power loss"] = self._lose_power
-        if machine.arbiter is not None:
+        if machine.is_of_a_set:
             del self._kinds["a shard is led anew"]  # in a set, only an election begins an epoch
+        if machine.arbiter is not None:
             self._kinds["the arbiter is away"] = self._leave_without_arbiter
             self._kinds["a lease ends early"] = self._end_lease
         coverage.announce(*(f"fault: {name}" for name in self._kinds))

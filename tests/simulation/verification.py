@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from faircopy.publish.files import Files
 from faircopy.publish.relocate import relocate
@@ -18,12 +19,29 @@ from tests.simulation.store import Contents
 
 def findings_of(machine: Machine) -> list[str]:
     """Everything wrong on a machine whose broker was stopped, including plain tables."""
+    return findings_in(remains_of(machine))
+
+
+class Remains(NamedTuple):
+    """The data directory of a machine, and what is in its state store."""
+
+    directory: Node
+    contents: Contents
+
+
+def remains_of(machine: Machine) -> Remains:
+    """What there is, and may change."""
     node = machine.disk.find(DIRECTORY)
     assert node is not None
+    return Remains(node, machine.contents)
+
+
+def findings_in(remains: Remains) -> list[str]:
+    """Everything wrong with these."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "data"
-        copy_out(node, path)
-        asyncio.run(copy_store(machine.contents, path / "state.lmdb"))
+        copy_out(remains.directory, path)
+        asyncio.run(copy_store(remains.contents, path / "state.lmdb"))
         for table in list_directory(path / "plain"):
             relocate(Files(), table)
         return [str(finding).replace(str(path), str(DIRECTORY)) for finding in DirectoryCheck(path).run()]

@@ -250,10 +250,21 @@ class Workload:
         self._record.snapshots.append(Snapshot("+".join(TOPICS), self._scene.now, rows))
         return len(rows)
 
+    # -- another machine -------------------------------------------------------------------------------------
+
+    def move_to(self, machine: Machine) -> None:
+        """Go on with the broker of another machine, which has what this one has acknowledged."""
+        machine.losses[:0] = self._scene.machine.losses
+        self._scene.machine = machine
+
     # -- the end ---------------------------------------------------------------------------------------------
 
     async def read_all(self) -> None:
         """Read every partition from its start to its end, with fresh clients."""
+        finals, self._record.finals = self._record.finals, []
+        self._record.polls += [
+            Poll(f"former reader of {each.partition}", 0, self._scene.now, each.reads) for each in finals
+        ]
         for name in PARTITIONS:
             consumer = SimulatedConsumer(self._scene.remote(Life("final")), [name], is_committed=True)
             start, end = await consumer.bound(name, EARLIEST), await consumer.bound(name, LATEST)
