@@ -20,6 +20,8 @@ GRACE_SECONDS = 2.0
 class ShipsToFollowers:
     """See `Shipping`."""
 
+    is_shared = True
+
     def __init__(self, followers: Followers, store: StateStore, disk: DiskPool) -> None:
         self.followers = followers
         self._store = store

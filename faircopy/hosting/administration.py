@@ -36,7 +36,7 @@ from faircopy.errors import FaircopyError, invariant
 from faircopy.hosting.hosted_topic import HostedTopic, settings_text
 from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.hosting.stopping import Stopping
-from faircopy.hosting.table_agreement import ensure_agreement
+from faircopy.hosting.table_agreement import ensure_agreement, ensure_no_table
 from faircopy.hosting.topic_changes import DecideCount, DecideNew, TopicChanges
 from faircopy.journal.errors import JournalFull, NotEnoughReplicas
 from faircopy.journal.identity import TopicIdPartition
@@ -137,9 +137,15 @@ class TopicAdministration:
             raise TopicExists(f"topic {name!r} exists")
         partitions, configs = decide()
         check_configs(configs)
-        ensure_agreement(name, configs, self._hosted.topics, changes.topics.values())
+        self._ensure_table(name, configs, changes)
         self._ensure_room(changes, partitions)
         changes.topics[name] = self._stored.new(name, partitions, configs, self._producer_ids.next_id)
+
+    def _ensure_table(self, name: str, configs: Mapping[str, str], changes: TopicChanges) -> None:
+        """Raise InvalidTopicConfig if a topic can't have the plain table that its settings ask for."""
+        if self._hosted.is_shared:
+            ensure_no_table(name, configs)
+        ensure_agreement(name, configs, self._hosted.topics, changes.topics.values())
 
     async def _make_new(self, changes: TopicChanges, stored: Sequence[Topic], pace: Pace) -> None:
         """Make the partitions of new topics. A topic that gets none is deleted again."""
@@ -283,7 +289,7 @@ class TopicAdministration:
         decided = as_read(decide(topic.configs))
         check_configs(decided)
         configs = {key: value for key, value in decided.items() if value is not None}
-        ensure_agreement(name, configs, self._hosted.topics, changes.topics.values())
+        self._ensure_table(name, configs, changes)
         changes.topics[name] = topic._replace(configs=configs)
 
     async def delete(

@@ -62,6 +62,11 @@ class HostedTopics:
         found = self._by_id.get(partition_id)
         return found.name if found is not None else None
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other replicas keep these topics, too."""
+        return self._resources.shipping.is_shared
+
     def __len__(self) -> int:
         """The number of partitions."""
         return len(self._partitions)

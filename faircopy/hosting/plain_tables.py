@@ -151,7 +151,8 @@ class PlainTables:
         for table in self.tables.values():
             if hosted in table.topics:
                 table.topics.remove(hosted)
-        is_published = exists and hosted.config("plain.enabled") == "true"
+        is_wanted = hosted.config("plain.enabled") == "true" and not self._hosted.is_shared
+        is_published = exists and is_wanted
         if is_published:
             name = table_name(hosted)
             table = self.tables.setdefault(name, PlainTable(name, self._directory / name))

@@ -45,6 +45,15 @@ def ensure_agreement(
                 )
 
 
+def ensure_no_table(name: str, configs: Mapping[str, str]) -> None:
+    """Raise InvalidTopicConfig if a topic of a replica set of several replicas asks for a plain table."""
+    if configs.get("plain.enabled") == "true":
+        raise InvalidTopicConfig(
+            f"topic {name!r} can't have a plain table (topic setting plain.enabled): several replicas keep "
+            f"it, and another leader's own table would lack what this one has published. Leave it out for now"
+        )
+
+
 def ensure_readable(name: str, table: str) -> None:
     """Raise InvalidTopicConfig if readers would find nothing in a table of this name."""
     if table in UNREADABLE:

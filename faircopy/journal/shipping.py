@@ -12,6 +12,10 @@ from faircopy.journal.options import JournalOptions
 class Shipping(Protocol):
     """Ships the journals that this broker leads. Belongs to the event loop."""
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether there are other replicas."""
+
     def applied_to(self, options: JournalOptions) -> JournalOptions:
         """The options of journals that are shipped so."""
 
@@ -38,6 +42,8 @@ class Shipping(Protocol):
 
 class NotShipped:
     """There are no other replicas."""
+
+    is_shared = False
 
     def applied_to(self, options: JournalOptions) -> JournalOptions:
         """They need nothing."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from tests.arbiter.test_set_of_one import Member, at_the_arbiter, members, run
+from tests.arbiter.test_set_of_one import Member, at_the_arbiter, faircopy, members, run
 from tests.broker_process import BrokerProcess, eventually
 from tests.child_process import next_line
 
@@ -51,6 +51,9 @@ def test_what_three_brokers_have_acknowledged_outlives_the_leaders_disk(tmp_path
     for topic in ("kept", "gone"):
         run("topics", "create", topic, "--partitions", "3", "-b", address)
     (directory,) = (tmp_path / "data-2" / "journal").glob("gone.*")
+
+    refused = faircopy("topics", "create", "table", "--set", "plain.enabled=true", "-b", address)
+    assert "several replicas keep it" in refused.stderr
 
     # A follower that is away stops what is new, and what was accepted waits for it.
     followers[1].end(signal.SIGKILL)
