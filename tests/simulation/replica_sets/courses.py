@@ -113,12 +113,12 @@ class FollowerCourse:
         )
         self._leader = leader
         self._faults = Faults(self.machine, chosen, self.coverage, OF_ALL_KINDS, may_lose_power=True)
-        self._is_over = asyncio.Event()
-        self.remains: Remains | None = None
         self._chosen = chosen
         self._end = End.IN_ORDER
-        self.failures: list[str] = []
+        self._is_over = asyncio.Event()
         self.has_ended = asyncio.Event()
+        self.remains: Remains | None = None
+        self.failures: list[str] = []
 
     @property
     def has_storm(self) -> bool:
@@ -142,6 +142,7 @@ class FollowerCourse:
                 await self._live()
             except Exception as error:
                 self.failures.append(f"{type(error).__name__}: {error}")
+        self.has_ended.set()
 
     async def _live(self) -> None:
         faults = self._faults
@@ -151,6 +152,7 @@ class FollowerCourse:
         await self._is_over.wait()
         faults.end()
         await restarts
+        self.machine.losses.clear()  # the leader has sent again what was lost before
         match self._end:
             case End.IN_ORDER:
                 await self.machine.stop()
@@ -159,7 +161,6 @@ class FollowerCourse:
             case End.WITHOUT_POWER:
                 self.machine.lose_power(self._chosen.choice(list(Fate)))
         self.remains = copy.deepcopy(remains_of(self.machine))
-        self.has_ended.set()
 
     async def _go_through_storm(self) -> None:
         while not self._leader.has_storm and not self._leader.is_calm.is_set():
