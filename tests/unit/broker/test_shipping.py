@@ -15,6 +15,7 @@ import pytest
 from faircopy.broker.shipping import GRACE_SECONDS, ShipsToFollowers
 from faircopy.journal.errors import NotEnoughReplicas
 from faircopy.journal.journal import Journal
+from faircopy.journal.options import Durability, JournalOptions
 from faircopy.replication.followers import Followers, Missing
 from faircopy.storage.disk_pool import DiskPool
 from tests.arbiter.test_session import in_virtual_time
@@ -32,6 +33,9 @@ class Noted:
 
     def lead(self, journal: Journal) -> None:
         self.led.append(journal)
+
+    def note_moved(self, identity: bytes) -> None:
+        """Nobody needs to know."""
 
     async def barrier(self, journals: Sequence[Journal]) -> None:
         self.barriers.append(journals)
@@ -77,5 +81,18 @@ def test_who_is_away_for_a_moment_refuses_nothing_and_then_everything() -> None:
         noted.are_short = True
         assert "nearly full" in str(ships.shortage())
         ships.ensure_whole()
+
+    in_virtual_time(main)
+
+
+def test_nothing_of_a_journal_is_durable_here_before_its_followers_have_it() -> None:
+    """Not even what is found at a start, before it is led."""
+
+    async def main() -> None:
+        options = JournalOptions(Durability.FSYNC, 1 << 20, lambda: 7, lambda error: None)
+        noted = Noted()
+        applied = shipping(noted, mock.Mock()).applied_to(options)
+        assert applied.is_replicated and applied.on_moved == noted.note_moved
+        assert applied._replace(is_replicated=False, on_moved=None) == options
 
     in_virtual_time(main)
