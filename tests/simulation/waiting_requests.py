@@ -385,6 +385,17 @@ async def commit_with_offsets(stage: Stage) -> AsyncGenerator[None]:
     await stage.producer.end(committed=True)
 
 
+@waits_for(DECIDED, STORED, OFFSETS_STORED, is_shown=True)
+async def commit_jointly_with_offsets(stage: Stage) -> AsyncGenerator[None]:
+    """Each member has promised, also in a journal that the lead has not written to (I5)."""
+    lead, joined = await written(stage), await member(stage.remote)
+    assert joined is not None
+    await add_offsets(joined, stage.remote)
+    await commit_at_5_in(joined, stage.remote)
+    yield
+    await end_key(stage.remote, lead, joined, committed=True)
+
+
 # -- groups --------------------------------------------------------------------------------------------------
 
 
