@@ -80,7 +80,7 @@ async def trim(parts: Parts, topic: str, asked: Message) -> Body:
     try:
         if asked.offset == HIGH_WATERMARK or asked.offset > log.end_offset:
             await catch_up(partition, parts.clock)
-        partition.ensure_writable()
+        partition.ensure_replicable()
     except NotCaughtUp:
         return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
     except FaircopyError as error:

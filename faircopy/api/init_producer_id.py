@@ -8,7 +8,7 @@ from __future__ import annotations
 from faircopy.serving.fencing import fenced_code
 from faircopy.serving.refusals import log_reason
 from faircopy.serving.route import Body, Context, Message, Route
-from faircopy.transactions.decisions import TransactionRefused
+from faircopy.transactions.decisions import TransactionRefused, asked_again
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
 
@@ -34,7 +34,8 @@ async def init_producer_id(request: Message, context: Context) -> Body:
     """InitProducerId."""
     try:
         if request.transactional_id is None:
-            producer_id, epoch = await context.parts.producer_ids.next(), 0
+            with asked_again():
+                producer_id, epoch = await context.parts.producer_ids.next(), 0
         elif not request.transactional_id:
             return {"error_code": ErrorCode.INVALID_REQUEST, "producer_id": -1, "producer_epoch": -1}
         else:

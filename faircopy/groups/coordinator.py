@@ -123,8 +123,8 @@ class GroupCoordinator:
     def _join_refusal(self, group: Group, joining: JoinRequest) -> ErrorCode:
         if not group.group_id:
             return ErrorCode.INVALID_GROUP_ID
-        if self._closed:
-            return self._closed
+        if error := self._closed or self._unreplicable(group.group_id):
+            return error
         is_held = group.group_id in self._registry.groups
         if joining.member_id and not is_held:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -187,6 +187,8 @@ class GroupCoordinator:
         """LeaveGroup: one member (before version 3), or many. In a set it returns when that is durable:
         otherwise a new leader could bring back a generation that its members have left (B12).
         """
+        if error := self._unreplicable(request.group_id):
+            return {"error_code": error, "members": []}
         group, error = self._member_group(request.group_id)
         if request.members and request.group_id and not self._closed:
             left = [self._left_body(request.group_id, m) for m in request.members]
@@ -209,6 +211,11 @@ class GroupCoordinator:
         error, effects = group.leave(member_id, instance_id, self._now_ms())
         self._registry.run(group, effects)
         return error
+
+    def _unreplicable(self, group_id: str) -> ErrorCode:
+        """The refusal of whatever changes a group while other replicas can't be told of that."""
+        is_replicable = self._closed or self._offsets.is_replicable(group_id)
+        return ErrorCode.NONE if is_replicable else ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def _member_group(self, group_id: str) -> tuple[Group | None, ErrorCode]:
         """The group that a member names, or why there is none."""

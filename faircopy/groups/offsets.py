@@ -67,6 +67,9 @@ class OffsetStore(Protocol):
     def store_group(self, group_id: str, metadata: GroupMetadata) -> asyncio.Future[None]:
         """Store who is in a group, in the order of the calls. Durable when done."""
 
+    def is_replicable(self, group_id: str) -> bool:
+        """Whether other replicas, if there are any, could get what is stored for a group now."""
+
     def replicated(self, group_id: str) -> Awaitable[None]:
         """Wait until other replicas, if there are any, have what was stored for a group by now."""
 

@@ -164,6 +164,15 @@ class OffsetsJournals:
         payload = encode_group(group, metadata._replace(changed_ms=self._clock.steady_ms()))
         return self._append_payload(group, payload, UnderWay())
 
+    def is_replicable(self, group: str) -> bool:
+        """Whether other replicas, if there are any, could get what is stored for a group now."""
+        if self._is_replicated:
+            try:
+                self.partition_of(group).ensure_replicable()
+            except FaircopyError:
+                return False
+        return True
+
     async def replicated(self, group: str) -> None:
         """Wait until other replicas, if there are any, have what was stored for a group by now."""
         if self._is_replicated:
@@ -254,7 +263,7 @@ class OffsetsJournals:
         """
         self._ensure_exist(offsets)
         partition = self.partition_of(group)
-        partition.ensure_writable()
+        partition.ensure_replicable()
         transaction = partition.open_transaction_of(transactional_id, producer_id, producer_epoch)
         payload = encode_offsets(group, offsets)
         done: asyncio.Future[None] = self._loop.create_future()
@@ -275,7 +284,7 @@ class OffsetsJournals:
 
     def _append_payload(self, group: str, payload: bytes, change: UnderWay) -> asyncio.Future[None]:
         partition = self.partition_of(group)
-        partition.ensure_writable()
+        partition.ensure_replicable()
         done: asyncio.Future[None] = self._loop.create_future()
         records = max(len(change.offsets) + change.deletes_group, 1)
         partition.append_plain(payload, None, records, lambda _base_offset: tell(done))

@@ -182,10 +182,17 @@ class Partition:
         self.journal.ensure_space()
 
     def ensure_writable(self) -> None:
-        """Like `ensure_sound`, for what a full disk must still accept: group offsets, decisions, trims."""
+        """Like `ensure_sound`, for what a full disk must still accept, and other replicas need not have yet:
+        decisions.
+        """
         if self.failure is not None:
             raise self.failure
         self.journal.ensure_reserve()
+
+    def ensure_replicable(self) -> None:
+        """Like `ensure_writable`, for what is new: group offsets, trims. Raises NotEnoughReplicas, too."""
+        self.ensure_writable()
+        self.journal.ensure_replicas()
 
     @property
     def is_applying(self) -> bool:

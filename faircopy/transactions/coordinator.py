@@ -21,7 +21,7 @@ from faircopy.storage.system import Buffer
 from faircopy.transactions import decisions
 from faircopy.transactions.commits import Commit, Commits
 from faircopy.transactions.connections import LateRequest, ProducerConnections, RequestKind, Sent
-from faircopy.transactions.decisions import TransactionRefused
+from faircopy.transactions.decisions import TransactionRefused, asked_again
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.joint_transactions import JointTransactions
@@ -133,7 +133,8 @@ class TransactionCoordinator:
         fresh_id = NOBODY
         existing = home.table.producers.get(transactional_id)
         if existing is None or decisions.next_epoch(existing) is None:
-            fresh_id = await self._next_producer_id()
+            with asked_again():
+                fresh_id = await self._next_producer_id()
         identity = self._fence(transactional_id, timeout_ms, (producer_id, epoch), fresh_id)
         self._connections.begin(identity, connection)
         await home.journal.durable()
@@ -146,6 +147,7 @@ class TransactionCoordinator:
         """Raise the epoch, and abort what is open."""
         # Look again: while the producer id was fetched, another request may have come, or another leader.
         home = self.journal_of(transactional_id)
+        home.ensure_replicas()
         producer = home.table.producers.get(transactional_id)
         now_ms = self._clock.steady_ms()
         entry = decisions.new_instance(
@@ -230,13 +232,13 @@ class TransactionCoordinator:
         return producer.current
 
     def _ensure_space(self, home: MetadataJournal, producer: Producer) -> None:
-        """Raise TransactionRefused on a full disk: nothing is begun there."""
+        """See `MetadataJournal.ensure_space`."""
         try:
-            home.journal.ensure_space()
-        except JournalFull as error:
+            home.ensure_space()
+        except TransactionRefused:
             if producer.current is None:
                 self._may_have_begun.add(producer.transactional_id)
-            raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
+            raise
 
     def admit_draft(self, transaction: TransactionId, sent: Sent) -> None:
         """Admit a Produce into an open transaction. Raises TransactionRefused if it comes late."""

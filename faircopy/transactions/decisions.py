@@ -5,10 +5,12 @@ Pure. Each function is given what the table knows, and changes nothing: appendin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.transactions.joint_group import NO_KEY
 from faircopy.transactions.state import ABORT_STATES, COMMIT_STATES
@@ -31,6 +33,15 @@ class TransactionRefused(FaircopyError):
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+@contextlib.contextmanager
+def asked_again() -> Iterator[None]:
+    """JournalFull becomes a refusal after which clients ask again: TransactionRefused."""
+    try:
+        yield
+    except JournalFull as error:
+        raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
 
 # -- who asks ------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from faircopy.storage.clock import Clock
 from faircopy.transactions import joint_decisions
 from faircopy.transactions.commits import Commits
 from faircopy.transactions.connections import ProducerConnections
-from faircopy.transactions.decisions import TransactionRefused
+from faircopy.transactions.decisions import TransactionRefused, asked_again
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.joint_group import NO_KEY, JointGroup, Membership
 from faircopy.transactions.metadata_journal import MetadataJournal
@@ -72,8 +72,9 @@ class JointTransactions:
         home = self._journal_of(group)
         if await self._is_committed(home, group, run, key):
             return None
-        ensure_space(home)
-        producer_id = await self._next_producer_id()
+        home.ensure_space()
+        with asked_again():
+            producer_id = await self._next_producer_id()
         # Look again: while the producer id was fetched, another request may have come, or another leader.
         home = self._journal_of(group)
         if await self._is_committed(home, group, run, key):
@@ -97,7 +98,7 @@ class JointTransactions:
         home = self._journal_of(group)
         if await self._is_committed(home, group, run, key, producer_ids):
             return
-        ensure_space(home)
+        home.ensure_space()
         entry = joint_decisions.commit(home.table, group, run, key, producer_ids)
         named = home.table.named(entry)
         if not named:
@@ -129,6 +130,7 @@ class JointTransactions:
         home = self._journal_of(group)
         entry = joint_decisions.forget(home.table, group)
         if entry is not None:
+            home.ensure_replicas()
             home.append(entry)
         await home.journal.durable()
 
@@ -178,11 +180,3 @@ class JointTransactions:
             raise TransactionRefused(
                 ErrorCode.INVALID_TXN_STATE, f"the joint transaction is aborted: {error}"
             ) from error
-
-
-def ensure_space(home: MetadataJournal) -> None:
-    """Raise TransactionRefused on a full disk: nothing is begun there."""
-    try:
-        home.journal.ensure_space()
-    except JournalFull as error:
-        raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error

@@ -25,6 +25,7 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
+from faircopy.transactions.decisions import asked_again
 from faircopy.transactions.joint_group import JointGroup, Membership
 from faircopy.transactions.metadata_entry import decode, encode
 from faircopy.transactions.producers import IDLE, UNTOUCHED, idle_row, read_idle_row
@@ -57,6 +58,16 @@ class MetadataJournal:
             fold=lambda appended: self.table.fold(entry, appended.position),
             transaction=entry.transaction,
         )
+
+    def ensure_space(self) -> None:
+        """Raise TransactionRefused on a full disk, or without other replicas: nothing is begun there."""
+        with asked_again():
+            self.journal.ensure_space()
+
+    def ensure_replicas(self) -> None:
+        """Raise TransactionRefused without other replicas: for what is new, and takes little space."""
+        with asked_again():
+            self.journal.ensure_replicas()
 
     def when_safe(self, callback: Callable[[], None], *, is_durable: bool) -> None:
         """Call back when all entries appended so far are kept (`Journal.when_kept`), so that they survive a

@@ -71,6 +71,11 @@ class Replicas:
         for each in self._journals:
             self._tell(*each)
 
+    @property
+    def appended(self) -> list[int]:
+        """The end of each journal."""
+        return [journal.watermarks.appended for _, journal in self._journals]
+
     def _tell(self, place: Place, journal: Journal) -> None:
         durable, kept = (
             0 if Hold(place, bound) in self._holds else EVERYWHERE for bound in (Bound.DURABLE, Bound.KEPT)

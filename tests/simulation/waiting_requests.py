@@ -32,21 +32,24 @@ Scene = Callable[[Stage], AsyncGenerator[None]]
 
 
 class Case(NamedTuple):
-    """A request whose answer waits for these journals. `is_shown`: others see what it has done after that."""
+    """A request whose answer waits for these journals. `is_shown`: others see what it has done after that.
+    `is_new`: it is refused while replicas are missing. What ends a transaction is not: it waits.
+    """
 
     scene: Scene
     holds: tuple[Hold, ...]
     is_shown: bool
+    is_new: bool
 
 
 CASES: list[Case] = []
 
 
-def waits_for(*holds: Hold, is_shown: bool = False) -> Callable[[Scene], Scene]:
+def waits_for(*holds: Hold, is_shown: bool = False, is_new: bool = True) -> Callable[[Scene], Scene]:
     """What comes before the `yield` of a scene goes well; what comes after it is the request."""
 
     def note(scene: Scene) -> Scene:
-        CASES.append(Case(scene, holds, is_shown))
+        CASES.append(Case(scene, holds, is_shown, is_new))
         return scene
 
     return note
@@ -185,14 +188,14 @@ async def add_partitions_again(stage: Stage) -> AsyncGenerator[None]:
     await again.add_partitions(["a-0"])
 
 
-@waits_for(DECIDED, STORED, is_shown=True)
+@waits_for(DECIDED, STORED, is_shown=True, is_new=False)
 async def commit(stage: Stage) -> AsyncGenerator[None]:
     await open_in(stage.producer, "a-0", "b-0")
     yield
     await stage.producer.end(committed=True)
 
 
-@waits_for(DECIDED, STORED, is_shown=True)
+@waits_for(DECIDED, STORED, is_shown=True, is_new=False)
 async def commit_again(stage: Stage) -> AsyncGenerator[None]:
     await open_in(stage.producer, "a-0", "b-0")
     again = twin(stage, stage.producer)
@@ -201,14 +204,14 @@ async def commit_again(stage: Stage) -> AsyncGenerator[None]:
     await again.end(committed=True)
 
 
-@waits_for(BEGUN)
+@waits_for(BEGUN, is_new=False)
 async def abort(stage: Stage) -> AsyncGenerator[None]:
     await open_in(stage.producer, "a-0", "b-0")
     yield
     await stage.producer.end(committed=False)
 
 
-@waits_for(BEGUN)
+@waits_for(BEGUN, is_new=False)
 async def abort_again(stage: Stage) -> AsyncGenerator[None]:
     await open_in(stage.producer, "a-0", "b-0")
     again = twin(stage, stage.producer)
@@ -300,7 +303,7 @@ async def join_transaction_of_a_key_that_is_being_committed(stage: Stage) -> Asy
     assert await member(stage.second_remote) is None
 
 
-@waits_for(BEGUN)
+@waits_for(BEGUN, is_new=False)
 async def abort_jointly(stage: Stage) -> AsyncGenerator[None]:
     joined = await written(stage)
     yield
@@ -377,7 +380,7 @@ async def commit_offsets_before_add_offsets_is_answered(stage: Stage) -> AsyncGe
     await commit_at_5_in(stage.producer, stage.second_remote)
 
 
-@waits_for(DECIDED, OFFSETS_STORED, is_shown=True)
+@waits_for(DECIDED, OFFSETS_STORED, is_shown=True, is_new=False)
 async def commit_with_offsets(stage: Stage) -> AsyncGenerator[None]:
     await add_offsets(stage.producer, stage.remote)
     await commit_at_5_in(stage.producer, stage.remote)

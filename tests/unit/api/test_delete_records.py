@@ -41,7 +41,9 @@ class StubTopics:
 
     def __init__(self, disk: SharedDisk) -> None:
         self._partition = SimpleNamespace(
-            log=SimpleNamespace(start_offset=0, end_offset=END), ensure_writable=lambda: None, trim=disk.trim
+            log=SimpleNamespace(start_offset=0, end_offset=END),
+            ensure_replicable=lambda: None,
+            trim=disk.trim,
         )
 
     def find(self, topic: str, partition: int) -> Any:

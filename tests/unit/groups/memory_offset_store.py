@@ -80,6 +80,10 @@ class MemoryOffsetStore:
         done.set_result(None)
         return done
 
+    def is_replicable(self, group_id: str) -> bool:
+        """There are no other replicas."""
+        return True
+
     async def replicated(self, group_id: str) -> None:
         """At once: nobody else has to have it."""
 

@@ -12,7 +12,6 @@ import pytest
 
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.journal.entry import TransactionId
-from faircopy.journal.errors import JournalFull
 from faircopy.journal.group_commit import release
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.watermarks import Watermarks
@@ -37,13 +36,8 @@ class StubJournal:
 
     def __init__(self) -> None:
         self.watermarks = Watermarks(is_synced_first=True)
-        self.is_full = False
         self._for_writes: deque[Waiter] = deque()
         self._for_syncs: deque[Waiter] = deque()
-
-    def ensure_space(self) -> None:
-        if self.is_full:
-            raise JournalFull("no space is left")
 
     def when_safe(self, callback: Callable[[], None], *, is_durable: bool) -> None:
         waiting = self._for_syncs if is_durable else self._for_writes
@@ -63,6 +57,11 @@ class StubHome:
 
     def __init__(self) -> None:
         self.journal, self.table = StubJournal(), TransactionTable()
+        self.is_full = False
+
+    def ensure_space(self) -> None:
+        if self.is_full:
+            raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no space is left")
 
     def append(self, entry: Any) -> None:
         self.table.fold(entry, self.journal.watermarks.appended)
@@ -199,7 +198,7 @@ async def test_a_partition_is_said_to_be_added_when_that_is_written(
 
 @run
 async def test_nothing_begins_on_a_full_disk(home: StubHome, coordinator: TransactionCoordinator) -> None:
-    home.journal.is_full = True
+    home.is_full = True
     with pytest.raises(TransactionRefused) as refused:
         await (await add(coordinator, StubPartition(0)))
     assert refused.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
