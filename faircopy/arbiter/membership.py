@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from faircopy.arbiter.backend import Backend
 from faircopy.arbiter.controller import Controller
-from faircopy.arbiter.directory_note import Directory, DirectoryNote
+from faircopy.arbiter.directory_note import Directory
 from faircopy.arbiter.joining import Applicant, is_follower
 from faircopy.arbiter.record import Grade, SetRecord, encode
 from faircopy.arbiter.registration import (
@@ -140,15 +140,11 @@ class Membership:
 
     async def join(
         self, directory: Directory, store_note: StoreNote, address: str, host: str, link: str = ""
-    ) -> DirectoryNote:
-        """Begin a life with a directory that is locked. Returns what is noted there by then. Raises
-        RegistrationRefused, LeaseLost.
-        """
+    ) -> None:
+        """Begin a life with a directory that is locked. Raises RegistrationRefused, LeaseLost."""
         registration = Registration(self._session, self.who, directory, store_note, self._fresh_token)
-        note = await registration.register(address, host, link)
-        self._incarnation = note.last
+        self._incarnation = (await registration.register(address, host, link)).last
         self._start(Controller(self._session, self.who.broker, self._clock.wall_ms).run())
-        return note
 
     async def registered(self, broker: int) -> Registered:
         """Wait until a broker of the set is registered. Raises LeaseLost."""

@@ -12,7 +12,6 @@ from faircopy.backup.make import backups_in
 from faircopy.backup.manifest import FILE, BadBackup, Manifest
 from faircopy.storage.copied import note_copied
 from faircopy.storage.data_directory import FORMAT_FILE
-from faircopy.storage.epochs import skip_epochs
 from faircopy.storage.failures import StorageFailure
 from faircopy.storage.last_end import forget_last_end
 from faircopy.storage.local_notes import LocalNotes
@@ -82,10 +81,8 @@ async def part_from_the_original(state: Path) -> None:
     store = StateStore(state, asyncio.get_running_loop())
     try:
         notes = LocalNotes(store)
-        await note_copied(notes)  # for the producer ids, which are in a journal
-        await skip_epochs(notes)
+        await note_copied(notes, NOTE_NAME)  # the set's own directory is another one
         await forget_boot(notes)
         await forget_last_end(notes)
-        await notes.write({NOTE_NAME: None})  # the set's own directory is another one
     finally:
         store.close()

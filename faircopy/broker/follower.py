@@ -30,7 +30,7 @@ from faircopy.replication.following import Following, Needs
 from faircopy.replication.handshake import Own, receive_leader
 from faircopy.replication.link import Link
 from faircopy.replication.messages import Marks
-from faircopy.replication.options import link_address, secret_of
+from faircopy.replication.options import link_address
 from faircopy.replication.replica import Replica
 from faircopy.replication.timing import Timing
 from faircopy.settings.table import Settings
@@ -85,7 +85,6 @@ class Follower:
         self._background = [self.loop.create_task(work) for work in works]
 
     async def _open(self) -> None:
-        secret, wanted = secret_of(self.settings), link_address(self.settings)
         self.directory = await locked_directory(self.settings, self.leadership, self.environment.process_id())
         self.disk = self.environment.disk(self.loop)
         if self.environment.descriptors_max is not None:
@@ -99,8 +98,10 @@ class Follower:
         self.store.on_no_space = self.space.release_reserve
         self.notes = LocalNotes(self.store)
         await self._open_journals()
-        self.address, self._stop_listening = await self.environment.listen(wanted, lambda: Link(self._accept))
-        own = await self._join(secret)
+        self.address, self._stop_listening = await self.environment.listen(
+            link_address(self.settings), lambda: Link(self._accept)
+        )
+        own = await self._join()
         needs = Needs(
             lambda link: receive_leader(link, own, self._newest_epoch),
             lambda: self.space.shortage is not None,
@@ -153,9 +154,9 @@ class Follower:
             on_moved=lambda identity: self.replica.note_moved(identity),
         )
 
-    async def _join(self, secret: bytes) -> Own:
+    async def _join(self) -> Own:
         """Join the set with what was found. Raises RegistrationRefused, LeaseLost."""
-        own = await self.leadership.follow(self.notes, self._grade, str(self.address), secret)
+        own = await self.leadership.follow(self.notes, self._grade, str(self.address))
         await note_incarnation(self.notes, max(greatest_epoch(self.notes), self._newest_epoch()))
         return own
 

@@ -31,20 +31,13 @@ from faircopy.replication.followers import Followers, Reachable
 from faircopy.replication.handshake import Own
 from faircopy.replication.led import Led
 from faircopy.replication.life import Life
-from faircopy.replication.options import ensure_can_share, secret_of
+from faircopy.replication.options import ensure_can_share, link_address, secret_of
 from faircopy.replication.timing import Timing
 from faircopy.settings.table import BadSetting, Settings
-from faircopy.storage.copied import COPIED_NAME
+from faircopy.storage.copied import note_copied
 from faircopy.storage.data_directory import FORMAT, DataDirectory, DataDirectoryError, DirectoryInUse
 from faircopy.storage.disk_pool import DiskPool
-from faircopy.storage.epochs import (
-    EPOCHS_SKIPPED,
-    INCARNATION_NAME,
-    greatest_epoch,
-    incarnation,
-    note_incarnation,
-    raise_incarnation,
-)
+from faircopy.storage.epochs import greatest_epoch, incarnation, note_incarnation, raise_incarnation
 from faircopy.storage.filesystem import network_file_system
 from faircopy.storage.last_end import LastEnd
 from faircopy.storage.local_notes import LocalNotes
@@ -128,7 +121,8 @@ class LeadsAlone:
         """Take the next incarnation as the epoch. Raises OfAReplicaSet."""
         note = decode_note(notes.get(NOTE_NAME))
         if note.set_id and self._leaves_set:
-            await leave_set(notes)
+            # As a restored backup: the set may go on, and give out the same epochs and producer ids.
+            await note_copied(notes, NOTE_NAME)
             log.warning("%s has left its replica set for good (set id %s)", self._data_dir, note.set_id)
         elif note.set_id:
             raise OfAReplicaSet(
@@ -172,6 +166,7 @@ class MemberOfASet:
         self._who = Applicant(
             settings.replica_set, settings.node_id, settings.data_dir, start.makes_set, start.replicas
         )
+        self._secret = b""
         self.gate = Gate(self._is_in_doubt)
         self._membership: Membership | None = None
         self._followers: Followers | None = None
@@ -197,7 +192,9 @@ class MemberOfASet:
         replicas = known.replicas if known is not None else self._who.replicas
         if len(replicas) > 1:
             ensure_can_share(self._settings)
-            secret_of(self._settings)
+            self._secret = secret_of(self._settings)
+            if self._joined.follows or self._settings.replication_listener:
+                link_address(self._settings)
 
     async def until_turn(self) -> None:
         """Wait until nobody leads the set. Raises BadSetting, DataDirectoryError, LeaseLost."""
@@ -233,15 +230,8 @@ class MemberOfASet:
 
     async def take(self, notes: LocalNotes, grade: Grade, address: str) -> Elected:
         """Join the set, and wait for an election. Raises RegistrationRefused, LeaseLost."""
-
-        async def store_note(note: DirectoryNote) -> None:
-            await notes.write({NOTE_NAME: note.encode()})
-
-        note = decode_note(notes.get(NOTE_NAME))
-        is_empty = not incarnation(notes)
-        directory = Directory(note, is_empty, greatest_epoch(notes), Grade.DRAFTS if is_empty else grade)
+        directory = await self._join(notes, grade, address)
         member = self._joined
-        await member.join(directory, store_note, address, socket.gethostname())
         elected = await member.lead()
         if elected.epoch <= directory.epoch:
             raise RegistrationRefused(
@@ -257,19 +247,29 @@ class MemberOfASet:
         )
         return elected
 
-    async def follow(self, notes: LocalNotes, grade: Grade, link: str, secret: bytes) -> Own:
+    async def follow(self, notes: LocalNotes, grade: Grade, link: str) -> Own:
         """Join the set as a follower, whose leader finds it at the address `link`. Returns who it is to the
         others. Raises RegistrationRefused, LeaseLost.
         """
+        await self._join(notes, grade, "", link)
+        return self._own
+
+    async def _join(self, notes: LocalNotes, grade: Grade, address: str, link: str = "") -> Directory:
+        """Begin a life. An empty directory lacks nothing that it has acknowledged."""
 
         async def store_note(note: DirectoryNote) -> None:
             await notes.write({NOTE_NAME: note.encode()})
 
         note, is_empty = decode_note(notes.get(NOTE_NAME)), not incarnation(notes)
-        directory = Directory(note, is_empty, greatest_epoch(notes), grade)
-        await self._joined.join(directory, store_note, "", socket.gethostname(), link)
-        life = Life(self._who.broker, self._joined.life)
-        return own_of(self._joined.record, life, secret, self._environment)
+        directory = Directory(note, is_empty, greatest_epoch(notes), Grade.DRAFTS if is_empty else grade)
+        await self._joined.join(directory, store_note, address, socket.gethostname(), link)
+        return directory
+
+    @property
+    def _own(self) -> Own:
+        """Who this broker is to the others, in this life."""
+        set_id, life = uuid.UUID(self._joined.record.set_id).bytes, Life(self._who.broker, self._joined.life)
+        return Own(set_id, life, FORMAT, self._secret, self._environment.new_nonce)
 
     @property
     def record(self) -> SetRecord:
@@ -282,10 +282,8 @@ class MemberOfASet:
         followers = [each for each in record.replicas if each != self._who.broker]
         if not followers:
             return NOT_SHIPPED
-        own = own_of(
-            record, Life(self._who.broker, self._joined.life), secret_of(self._settings), self._environment
-        )
-        led, loop = Led(own.life, record), asyncio.get_running_loop()
+        own, loop = self._own, asyncio.get_running_loop()
+        led = Led(own.life, record)
         self._followers = Followers(
             own, led, followers, self._reach, disk, steady_ms, Timing(), loop, first=CATALOGUE_IDENTITY
         )
@@ -382,20 +380,6 @@ def missing_of(followers: Followers | None) -> list[dict[str, Any]]:
         {"broker": broker, "for_ms": round((now - each.since) * 1000), "why": each.why}
         for broker, each in followers.missing.items()
     ]
-
-
-async def leave_set(notes: LocalNotes) -> None:
-    """Let a directory belong to no set any more, as a restored backup does: the set may go on, and give out
-    the same epochs and producer ids. Durable when done.
-    """
-    skipped = greatest_epoch(notes) + EPOCHS_SKIPPED
-    await notes.write({NOTE_NAME: None, COPIED_NAME: b"yes", INCARNATION_NAME: b"%d" % skipped})
-
-
-def own_of(record: SetRecord, life: Life, secret: bytes, environment: Environment) -> Own:
-    """Who a member of a set is to the others, in one of its lives."""
-    set_id = uuid.UUID(record.set_id).bytes
-    return Own(set_id, life, FORMAT, secret, environment.new_nonce)
 
 
 def ensure_fenced(path: Path) -> None:

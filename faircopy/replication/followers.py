@@ -48,9 +48,7 @@ class Missing(NamedTuple):
 
 
 class Followers:
-    """Belongs to the event loop. `steady_ms`: the set's steady clock. `changed` is called when somebody is
-    missing, or back. `first`: see `Feeder`.
-    """
+    """Belongs to the event loop. `steady_ms`: the set's steady clock. `first`: see `Feeder`."""
 
     def __init__(
         self,
@@ -62,7 +60,6 @@ class Followers:
         steady_ms: Callable[[], int],
         timing: Timing,
         loop: asyncio.AbstractEventLoop,
-        changed: Callable[[], None] = lambda: None,
         first: bytes | None = None,
     ) -> None:
         self._own = own
@@ -72,7 +69,6 @@ class Followers:
         self._steady_ms = steady_ms
         self._timing = timing
         self._loop = loop
-        self._changed = changed
         self._first = first
         self._feeders: dict[int, Feeder] = {}
         self.missing = {broker: Missing(loop.time(), "it was not reached yet") for broker in brokers}
@@ -183,16 +179,12 @@ class Followers:
         for broker in back:
             del self.missing[broker]
             log.info("%s follows, in epoch %d", self._feeders[broker].follower, self._led.epoch)
-        if back:
-            self._changed()
 
     def _miss(self, broker: int, why: str) -> None:
         known = self.missing.get(broker)
         if known is None or known.why != why:
             log.warning("broker %d does not follow: %s. Nothing new is accepted until it does", broker, why)
         self.missing[broker] = Missing(known.since if known is not None else self._loop.time(), why)
-        if known is None:
-            self._changed()
 
     def _marks(self, journals: tuple[MarkedJournal, ...]) -> Marks:
         lives = {self._own.life.broker: self._own.life.incarnation}

@@ -48,11 +48,3 @@ async def raise_incarnation(notes: LocalNotes, by: int = 1) -> int:
     raised = incarnation(notes) + by
     await note_incarnation(notes, raised)
     return raised
-
-
-async def skip_epochs(notes: LocalNotes) -> None:
-    """Make the next start, on an older copy, lead under greater epochs than the original has reached.
-
-    Durable when done.
-    """
-    await note_incarnation(notes, greatest_epoch(notes) + EPOCHS_SKIPPED)

@@ -25,7 +25,7 @@ from faircopy.partition.name import PartitionName
 from faircopy.partition.opening import PartitionResources, Unopened, assemble, recover
 from faircopy.shard.shard import METADATA_DIRECTORY
 from faircopy.storage.disk_pool import DiskPool
-from faircopy.storage.epochs import skip_epochs
+from faircopy.storage.epochs import greatest_epoch, note_incarnation
 from faircopy.storage.file import File
 from faircopy.storage.local_notes import LocalNotes
 from faircopy.storage.paths import list_directory
@@ -145,7 +145,8 @@ class Follower:
         """Make the next broker on this directory lead under epochs that the leader has not had."""
 
         async def main(loop: VirtualLoop) -> None:
-            await skip_epochs(LocalNotes(Opening(loop, self.contents, self._chosen).store))
+            notes = LocalNotes(Opening(loop, self.contents, self._chosen).store)
+            await note_incarnation(notes, greatest_epoch(notes) + 1)
 
         in_a_world(main)
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from faircopy.shard.leader_epochs import EpochIsOfTheSet, LeaderEpochs
 from faircopy.shard.placement import Placement
+from faircopy.storage.copied import note_copied
 from faircopy.storage.epochs import (
     EPOCHS_SKIPPED,
     greatest_epoch,
     leader_epoch,
     note_leader_epochs,
     raise_incarnation,
-    skip_epochs,
 )
 from faircopy.storage.local_notes import LocalNotes
 
@@ -89,7 +89,7 @@ def test_a_copy_leads_under_greater_epochs(before: list[list[int]], after: list[
         for store in (original, copy):
             await live(store, before)
         reached = await live(original, after)
-        await skip_epochs(copy)
+        await note_copied(copy)
         epochs = await start(copy)
         assert min(map(epochs.of_shard, range(SHARDS))) > reached
 
@@ -103,7 +103,7 @@ def test_shards_may_have_come_further_than_the_incarnation() -> None:
         store = MemoryNotes()
         await live(store, [[0] * 2 * EPOCHS_SKIPPED])
         reached = leader_epoch(store, 0)
-        await skip_epochs(store)
+        await note_copied(store)
         epochs = await start(store)
         assert min(map(epochs.of_shard, range(SHARDS))) > reached + EPOCHS_SKIPPED
 
