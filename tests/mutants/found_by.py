@@ -126,6 +126,7 @@ BY_TESTS = {
     "say_that_a_key_is_aborted_before_others_know": "tests/simulation/test_waits_for_replicas.py",
     "discard_before_others_know": "tests/simulation/test_waits_for_replicas.py",
     "let_members_leave_before_others_know": "tests/simulation/test_waits_for_replicas.py",
+    "take_what_is_new_without_replicas": "tests/simulation/test_too_few_replicas.py",
     "checkpoint_what_others_lack": "tests/simulation/test_waits_for_replicas.py",
     "ack_a_repeated_plain_batch_at_once": "tests/simulation/test_waits_for_replicas.py",
     "take_a_late_write_for_a_failed_one": "tests/unit/replication/test_in_sync.py",

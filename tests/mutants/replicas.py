@@ -13,6 +13,7 @@ from typing import Any
 
 from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.journal.group_commit import GroupCommit
+from faircopy.journal.space_wait import SpaceWait
 from faircopy.journal.watermarks import Watermarks
 from faircopy.partition.partition import Partition
 from faircopy.transactions.coordinator import TransactionCoordinator
@@ -115,6 +116,13 @@ def let_members_leave_before_others_know() -> Iterator[Any]:
         pass
 
     with replaced(OffsetsJournals, "replicated", replicated):
+        yield
+
+
+@mutant
+def take_what_is_new_without_replicas() -> Iterator[Any]:
+    """Whatever is new is appended, although replicas are missing, and its client waits."""
+    with replaced(SpaceWait, "ensure_replicas", lambda self: None):
         yield
 
 
