@@ -24,6 +24,8 @@ from tests.simulation.traits import has_slow_disk
 from tests.simulation.verification import Remains, remains_of
 from tests.simulation.workload import Workload
 
+SHARDS_MAX = 3
+SHARDED = "replica set: its journals were in several shards"
 RUINED_EARLY_CHANCE = 0.5
 RUINED_SECONDS = 5.0
 ISOLATED_SECONDS = 2.0
@@ -44,7 +46,12 @@ class LeaderCourse(Course):
         super().__init__(seed, loop, has_arbiter=True, storm_seconds=storm_seconds)
 
     def _settings(self) -> Settings:
-        return dataclasses.replace(super()._settings(), durability="fsync", plain_enabled=False)
+        shards = random.Random(f"shards {self._seed}").randint(1, SHARDS_MAX)
+        self._coverage.announce(SHARDED)
+        self._coverage.counts[SHARDED] += shards > 1
+        return dataclasses.replace(
+            super()._settings(), durability="fsync", plain_enabled=False, shards=shards
+        )
 
     def _new_machine(self) -> Machine:
         slow = has_slow_disk(self._seed)
