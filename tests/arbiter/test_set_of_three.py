@@ -1,4 +1,4 @@
-"""Three brokers that keep the same journals: real processes, over LMDB. The first one leads."""
+"""Three brokers keep the same journals, in three shards: real processes, over LMDB. The first one leads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def begin(tmp_path: Path, members: Any, broker: int, *arguments: str) -> Member:
     """Start a broker of the set."""
     (tmp_path / "secret").write_text(SECRET)
     listener = ("--replication-listener", "127.0.0.1:0") if broker > 1 else ()
-    shared = ("--secret-file", str(tmp_path / "secret"), "--set", "plain.enabled=false")
+    settings = ("--set", "plain.enabled=false", "--set", "shards=3")
+    shared = ("--secret-file", str(tmp_path / "secret"), *settings)
     member: Member = members(broker, *shared, *listener, *arguments, data=f"data-{broker}")
     return member
 
