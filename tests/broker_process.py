@@ -57,16 +57,21 @@ class BrokerProcess:
 
     def start(self) -> BrokerProcess:
         """Start it, and return when it accepts clients."""
+        self.begin()
+        self.wait_until_ready()
+        return self
+
+    def begin(self) -> None:
+        """Start it. It is not ready yet."""
         command = [*self.within, sys.executable, "-m", *self.program, "start"]
         command += ["--data-dir", str(self.data_directory), "--listen", self.address, *self.arguments]
         for setting in self.settings:
             command += ["--set", setting]
         with self._log_path.open("a") as log:
             self.process = start_child(command, stdout=subprocess.PIPE, stderr=log, env=environment())
-        self._wait_until_ready()
-        return self
 
-    def _wait_until_ready(self) -> None:
+    def wait_until_ready(self) -> None:
+        """Return when it accepts clients. Raises RuntimeError if it ends instead."""
         assert self.process is not None
         line = next_line(self.process)
         if not line.startswith("faircopy is ready on "):

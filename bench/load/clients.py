@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 SECONDS_MAX = 60.0
 FETCH_PAUSE_MS = 2
+BROKERS_DEFAULT = -1  # of the replication factor: 1, or 3 where Kafka has three brokers
 
 # What librdkafka takes, by its name for it.
 Settings = dict[str, str | int | float | bool]
@@ -22,7 +23,7 @@ def common(address: str) -> Settings:
 def make_topic(address: str, name: str, partitions: int) -> None:
     """Create a topic, and return when a client finds a leader for each of its partitions."""
     admin = AdminClient(common(address))
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(SECONDS_MAX)
+    admin.create_topics([NewTopic(name, partitions, BROKERS_DEFAULT)])[name].result(SECONDS_MAX)
     deadline = time.monotonic() + SECONDS_MAX
     while time.monotonic() < deadline:
         topic = admin.list_topics(name, timeout=10).topics[name]

@@ -47,6 +47,10 @@ class Faircopy:
         return self._broker.pid
 
     @property
+    def processes(self) -> dict[str, int]:
+        return {"broker": self.pid}
+
+    @property
     def data_directory(self) -> Path:
         return self._broker.data_directory
 

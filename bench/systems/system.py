@@ -1,4 +1,4 @@
-"""The interface of a system under test: one broker on loopback."""
+"""The interface of a system under test, on loopback: one broker, or several that keep the same messages."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import psutil
 from bench.results import System
 
 
-class Peer(Protocol):
-    """A broker that the benchmark starts, measures and ends. It listens on the same port after each start."""
+class Served(Protocol):
+    """A system that the benchmark starts and ends. It listens on the same ports after each start."""
 
     @property
     def about(self) -> System:
@@ -20,7 +20,24 @@ class Peer(Protocol):
 
     @property
     def address(self) -> str:
-        """HOST:PORT for clients."""
+        """HOST:PORT for clients; of several brokers, all of them with commas between."""
+
+    @property
+    def processes(self) -> dict[str, int]:
+        """The ids of its processes, by what each is: broker, leader, follower 2."""
+
+    def start(self) -> None:
+        """Start it on its directory, and return when it serves clients. Raises RuntimeError."""
+
+    def stop(self) -> None:
+        """Stop it in an orderly way."""
+
+    def kill(self) -> None:
+        """End it with kill -9."""
+
+
+class Peer(Served, Protocol):
+    """A system that is one broker."""
 
     @property
     def pid(self) -> int:
@@ -35,15 +52,6 @@ class Peer(Protocol):
 
     def topic_directories(self, topic: str) -> list[Path]:
         """The directories of all data of a topic: its log, and its journals if it has some."""
-
-    def start(self) -> None:
-        """Start it on its directory, and return when it serves clients. Raises RuntimeError."""
-
-    def stop(self) -> None:
-        """Stop it in an orderly way."""
-
-    def kill(self) -> None:
-        """End it with kill -9."""
 
 
 def family(pid: int) -> list[psutil.Process]:
