@@ -23,9 +23,10 @@ from bench.page.comparison import COLUMNS, ahead_text, comparison
 from bench.page.numerals import significant
 from bench.page.page import write_page
 from bench.page.readme import with_table
+from bench.page.set_figures import lines, set_systems
 from bench.profile import PROFILES, Profile
 from bench.results import Results, load, save
-from bench.run import Run
+from bench.run import OF_RUNNING_SYSTEMS, SYSTEMS, Run
 
 RESULTS = Path(__file__).parent / "results"
 README = Path(__file__).parent.parent / "README.md"
@@ -70,7 +71,7 @@ def run(run: Run, only: tuple[str, ...], console: Console, keep: Callable[[], No
         TextColumn("{task.fields[doing]}"),
     )  # fmt: skip
     logging.basicConfig(level=logging.ERROR, handlers=[RichHandler(console=console)], format="%(message)s")
-    steps = [step for step in run.steps() if not only or step[0] in (*only, "systems")]
+    steps = [step for step in run.steps() if is_asked_for(step[0], only)]
     began = time.monotonic()
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=len(steps), doing="")
@@ -87,6 +88,11 @@ def run(run: Run, only: tuple[str, ...], console: Console, keep: Callable[[], No
     return run.has_failed
 
 
+def is_asked_for(step: str, only: tuple[str, ...]) -> bool:
+    """Whether a step is done; the one that starts the systems is, if one of those that need them is."""
+    return not only or step in only or (step == SYSTEMS and bool(OF_RUNNING_SYSTEMS & set(only)))
+
+
 def show(results: Results, console: Console) -> None:
     """Print the summary: faircopy beside Kafka."""
     table = Table(*COLUMNS, box=None, header_style="bold")
@@ -99,8 +105,19 @@ def show(results: Results, console: Console) -> None:
         table.add_row(*cells)
     console.print(table)
     console.print()
+    if names := set_systems(results):
+        console.print(table_of_sets(results, names))
+        console.print()
     for skipped in results.skipped:
         console.print(f"[yellow]not measured:[/] {skipped.what}: {skipped.why}", highlight=False)
+
+
+def table_of_sets(results: Results, names: list[str]) -> Table:
+    """Replica sets side by side."""
+    table = Table("Figure", "Unit", *names, box=None, header_style="bold")
+    for line in lines(results):
+        table.add_row(line.figure, line.unit, *map(significant, line.values))
+    return table
 
 
 def console_of(is_terminal: bool) -> Console:

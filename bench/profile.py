@@ -8,6 +8,7 @@ from bench.measures import kafka_tools
 from bench.measures.growth import Sizes
 from bench.measures.kafka_tools import Work
 from bench.measures.latency import Cell
+from bench.measures.replica_sets import Work as SetWork
 from bench.measures.spark_sink import WrittenBatch
 from bench.measures.stall import Spans
 from bench.measures.throughput import WITHOUT_TRANSACTIONS, Case
@@ -18,6 +19,8 @@ MAIN = ["local-copy fsync", "local-copy os", "kafka", "kafka fsync"]
 MOST_MEASURED = Cell(4, 1, least=150)
 # With time for the last transaction's markers, which some producers otherwise wait for.
 PACED = Cell(4, 1, pause_ms=50, least=60)
+# What the replicas cost is seen beside one broker.
+SETS = ["replica set fsync", "kafka set", "local-copy fsync"]
 RIVALS = ["remote-copy fsync", "markers fsync", "parallel-prepare fsync", "none fsync"]
 
 FLOOR_OS = "none os"
@@ -111,6 +114,16 @@ class ToolsPlan:
 
 
 @dataclass(frozen=True)
+class SetsPlan:
+    """Which systems of one broker or several, and what they do in each round, after a warm-up like it."""
+
+    systems: list[str]
+    work: SetWork
+    warm_up: SetWork
+    rounds: int
+
+
+@dataclass(frozen=True)
 class Profile:
     """One run. A plan that is None is not measured."""
 
@@ -125,6 +138,7 @@ class Profile:
     spark: SparkPlan | None = None
     plain: PlainPlan | None = None
     tools: ToolsPlan | None = None
+    sets: SetsPlan | None = None
     warm_up_seconds: float = 4.0
     rivals: list[str] = field(default_factory=lambda: [*RIVALS, FLOOR_OS, "kafka fsync"])
 
@@ -187,6 +201,16 @@ FULL = Profile(
             end_to_end_records=4_000,
         ),
     ),
+    SetsPlan(
+        SETS,
+        SetWork(
+            [PACED, *(Cell(partitions, producers) for partitions in (4, 16) for producers in (1, 8))],
+            seconds=3.0,
+            bytes_max=1_000_000_000,
+        ),
+        SetWork([Cell(4, 1), Cell(16, 8)], seconds=4.0, bytes_max=500_000_000),
+        rounds=3,
+    ),
 )
 
 QUICK = Profile(
@@ -201,6 +225,12 @@ QUICK = Profile(
         [Case(WITHOUT_TRANSACTIONS, KIB), Case(100, KIB)], [], rounds=1, seconds=1.0, bytes_max=500_000_000
     ),
     StartPlan(["local-copy fsync"], 2, 1.0),
+    sets=SetsPlan(
+        SETS,
+        SetWork([Cell(4, 1)], seconds=1.0, bytes_max=200_000_000),
+        SetWork([Cell(4, 1)], seconds=0.5, bytes_max=100_000_000),
+        rounds=1,
+    ),
     warm_up_seconds=0.5,
 )
 

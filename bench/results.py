@@ -271,11 +271,48 @@ class ToolTotals:
     peak_memory_bytes: int
 
 
+@dataclass(frozen=True)
+class SetTransactions:
+    """Transactions as in `Latency`, with several brokers, or with one for comparison.
+
+    `cpu_ms_per_transaction` is the CPU time of all processes of the system together.
+    """
+
+    system: str
+    partitions: int
+    producers: int
+    pause_ms: int
+    rounds: int
+    transactions: int
+    per_second: list[float]
+    commit_to_ack: Histogram
+    flushed_commit_to_ack: Histogram
+    cpu_ms_per_transaction: list[float]
+
+
+@dataclass(frozen=True)
+class SetMessages:
+    """Plain messages with several brokers, or with one: a producer at full speed to `partitions` partitions,
+    and one message at a time.
+
+    CPU seconds for 10^9 bytes of messages at full speed, and the most memory ever, are those of each process:
+    broker, leader, follower 2.
+    """
+
+    system: str
+    partitions: int
+    message_bytes: int
+    produced_bytes_per_second: list[float]
+    cpu_seconds_per_gb: dict[str, list[float]]
+    peak_memory_bytes: dict[str, int]
+    send_to_ack: Histogram
+
+
 MEASURES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         Latency, PlainLatency, Stall, AbortCost, Throughput, Start, Growth, SparkSource, SparkSink,
-        PlainGrowth, PlainFreshness, ToolProduce, ToolTotals,
+        PlainGrowth, PlainFreshness, ToolProduce, ToolTotals, SetTransactions, SetMessages,
     )
 }  # fmt: skip
 

@@ -7,6 +7,8 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from confluent_kafka import KafkaException
 
@@ -17,27 +19,31 @@ from bench.measures import (
     kafka_tools,
     latency,
     plain_tables,
+    replica_sets,
     spark_sink,
     spark_source,
     stall,
     start,
     throughput,
 )
-from bench.profile import Profile
+from bench.profile import Profile, SetsPlan
 from bench.protocols.correctness import check
 from bench.results import Floor, Results, Skipped
 from bench.systems.cache import Unavailable
-from bench.systems.choice import factory_of
-from bench.systems.system import Peer
+from bench.systems.choice import any_factory_of, factory_of
+from bench.systems.system import Peer, Served
 from faircopy.errors import FaircopyError
 
 log = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
+Kind = TypeVar("Kind", bound=Served)
 Step = Callable[[str, Callable[[Progress], None]], None]
 WARM_UP_CASES = [throughput.Case(throughput.WITHOUT_TRANSACTIONS, 1 << 10), throughput.Case(10, 100)]
 WARM_UP_BYTES_MAX = 500_000_000
 WARM_UP_CELL = latency.Cell(4, 1)
+SYSTEMS = "systems"
+OF_RUNNING_SYSTEMS = {"latency", "stall", "aborts", "throughput"}
 REQUIRE_ALL = "FAIRCOPY_REQUIRE_ALL"
 FAILURES = (FaircopyError, KafkaException, OSError, RuntimeError, TimeoutError)
 
@@ -51,6 +57,7 @@ class Run:
         self._profile = profile
         self._directory = directory
         self._seed = seed
+        self._started: list[Served] = []
         self._peers: dict[str, Peer] = {}
 
     def steps(self) -> Iterator[tuple[str, Callable[[Progress], None]]]:
@@ -65,7 +72,9 @@ class Run:
             yield "plain tables", self._plain
         if self._profile.tools is not None:
             yield "tools", self._tools
-        yield "systems", self._start_all
+        if self._profile.sets is not None:
+            yield "sets", self._sets
+        yield SYSTEMS, self._start_all
         yield "latency", self._latency
         yield "stall", self._stall
         yield "aborts", self._aborts
@@ -103,32 +112,49 @@ class Run:
         """Start every system, warm it up, and keep only the ones that pass the check."""
         for name in self._profile.systems:
             progress(name)
-            try:
-                peer = factory_of(name)(self._directory / name.replace(" ", "-"))
-            except Unavailable as error:
-                self._cannot_be_had(f"system {name}", error)
-                continue
-            self._peers[name] = peer  # before it is started, so that ending this run also ends the peer
-            try:
-                peer.start()
-                check(peer.address, self._seed, may_abort=not name.startswith("none"))
-                for case in WARM_UP_CASES:
-                    throughput.run(peer, case, self._profile.warm_up_seconds, WARM_UP_BYTES_MAX)
-                latency.warm_up(peer, WARM_UP_CELL, self._profile.warm_up_seconds)
-            except FAILURES as error:
-                self._fail(f"system {name}", error)
-                self._peers.pop(name).stop()
-                continue
-            self.results.systems.append(peer.about)
+            place = self._directory / name.replace(" ", "-")
+            peer = self._ready(f"system {name}", factory_of(name), place, self._warm_up)
+            if peer is not None:
+                self._peers[name] = peer
+
+    def _warm_up(self, peer: Peer) -> None:
+        for case in WARM_UP_CASES:
+            throughput.run(peer, case, self._profile.warm_up_seconds, WARM_UP_BYTES_MAX)
+        latency.warm_up(peer, WARM_UP_CELL, self._profile.warm_up_seconds)
+
+    def _ready(
+        self, what: str, factory: Callable[[Path], Kind], place: Path, warm_up: Callable[[Kind], None]
+    ) -> Kind | None:
+        """A system that is started, checked and warm; None if it is missing or fails, which the results say
+        of `what`.
+        """
+        try:
+            system = factory(place)
+        except Unavailable as error:
+            self._cannot_be_had(what, error)
+            return None
+        self._started.append(system)  # before it is started, so that ending this run also ends it
+        try:
+            system.start()
+            check(system.address, self._seed, may_abort=not system.about.name.startswith("none"))
+            warm_up(system)
+        except FAILURES as error:
+            self._fail(what, error)
+            system.stop()
+            return None
+        if system.about not in self.results.systems:
+            self.results.systems.append(system.about)
+        return system
 
     def _running(self, names: Iterable[str]) -> list[Peer]:
         return [self._peers[name] for name in names if name in self._peers]
 
     def stop(self) -> None:
         """End all running systems."""
-        for peer in self._peers.values():
+        for system in self._started:
             with contextlib.suppress(*FAILURES):
-                peer.stop()
+                system.stop()
+        self._started.clear()
         self._peers.clear()
 
     def _factories(self, names: Iterable[str]) -> dict[str, Callable[[Path], Peer]]:
@@ -179,6 +205,28 @@ class Run:
         assert plan is not None
         factories = [factory_of(name) for name in plan.systems]
         self.results.add(*kafka_tools.measure(self._directory, factories, plan.work, progress))
+
+    def _sets(self, progress: Progress) -> None:
+        plan = self._profile.sets
+        assert plan is not None
+        with TemporaryDirectory(prefix="sets-", dir=self._directory) as place:
+            try:
+                self.results.add(*self._of_sets(plan, Path(place), progress))
+            finally:
+                self.stop()
+
+    def _of_sets(self, plan: SetsPlan, place: Path, progress: Progress) -> list[replica_sets.Row]:
+        def warm_up(system: Served) -> None:
+            replica_sets.warm_up(system, plan.warm_up)
+
+        systems = []
+        for name in plan.systems:
+            progress(name)
+            directory = place / name.replace(" ", "-")
+            system = self._ready(f"sets: {name}", any_factory_of(name), directory, warm_up)
+            if system is not None:
+                systems.append(system)
+        return replica_sets.measure(systems, plan.work, plan.rounds, progress)
 
     def _latency(self, progress: Progress) -> None:
         plan = self._profile.latency

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
@@ -20,6 +21,7 @@ from faircopy.errors import FaircopyError
 COMMIT_SECONDS_MAX = 60.0
 WAKE_SECONDS_MAX = 30.0
 LINGER_SECONDS = 30.0
+NOTHING = contextlib.nullcontext()
 
 
 class MissingMessages(FaircopyError):
@@ -81,8 +83,17 @@ class Crowd:
             for done in [pool.submit(work, producer) for producer in self._producers[:producers]]:
                 done.result()
 
-    def run(self, watcher: Watcher, load: Load, seconds: float, least: int, times: TransactionTimes) -> None:
-        """Measure for some seconds, after a warm-up; `watcher` notes when messages become visible.
+    def run(
+        self,
+        watcher: Watcher,
+        load: Load,
+        seconds: float,
+        least: int,
+        times: TransactionTimes,
+        during: contextlib.AbstractContextManager[object] = NOTHING,
+    ) -> None:
+        """Measure for some seconds, after a warm-up; `watcher` notes when messages become visible, and
+        `during` is entered for as long as is measured.
 
         If there are fewer than `least` transactions, it continues, for at most ten times as long.
         """
@@ -110,7 +121,8 @@ class Crowd:
                 acked_ns.update(acks)
                 times.merge_acks(mine)
 
-        self.each(load.producers, repeat)
+        with during:
+            self.each(load.producers, repeat)
         times.per_second.append(len(acked_ns) / (time.monotonic() - began))
         count_arrivals(watcher, len(acked_ns) * load.partitions, acked_ns, times)
 

@@ -13,7 +13,7 @@ from bench.load.timing import Timer
 from bench.load.transactions import Crowd, Load, TransactionTimes, all_of
 from bench.load.watcher import Watcher
 from bench.results import Latency, PlainLatency
-from bench.systems.system import Peer
+from bench.systems.system import Served
 
 TOPIC = "latency"
 
@@ -36,7 +36,7 @@ class PlainTimes:
 
 
 def measure(
-    systems: Iterable[Peer],
+    systems: Iterable[Served],
     cells: Mapping[str, list[Cell]],
     rounds: int,
     seconds: float,
@@ -70,7 +70,7 @@ def measure(
 
 
 def turn(
-    peer: Peer,
+    peer: Served,
     number: int,
     cells: list[Cell],
     seconds: float,
@@ -89,7 +89,7 @@ def turn(
     delete_topic(peer.address, topic)
 
 
-def warm_up(peer: Peer, cell: Cell, seconds: float) -> None:
+def warm_up(peer: Served, cell: Cell, seconds: float) -> None:
     """Like a turn, but the results are discarded."""
     turn(peer, 0, [cell], seconds, {(peer.about.name, cell): TransactionTimes()}, PlainTimes())
 

@@ -104,22 +104,22 @@ def produce(producer: Producer, case: Case, seconds: float, bytes_max: int) -> i
     most = bytes_max // case.message_bytes
     sent = 0
     if case.commit_every_ms == WITHOUT_TRANSACTIONS:
-        sent = send(producer, value, until, most)
+        sent = send(producer, value, until, most, TOPIC)
         producer.flush(60)
         return sent
     while time.monotonic() < until and sent < most:
         producer.begin_transaction()
-        sent += send(producer, value, time.monotonic() + case.commit_every_ms / 1000, most - sent)
+        sent += send(producer, value, time.monotonic() + case.commit_every_ms / 1000, most - sent, TOPIC)
         producer.commit_transaction(60)
     return sent
 
 
-def send(producer: Producer, value: bytes, until: float, most: int) -> int:
-    """Send until a moment, or up to `most` messages."""
+def send(producer: Producer, value: bytes, until: float, most: int, topic: str, partitions: int = 1) -> int:
+    """Send until a moment, or up to `most` messages, to one partition after the other."""
     sent = 0
     while sent < most:
         try:
-            producer.produce(TOPIC, value, partition=0)
+            producer.produce(topic, value, partition=sent % partitions)
             sent += 1
         except BufferError:
             producer.poll(0.001)

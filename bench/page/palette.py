@@ -32,6 +32,7 @@ class Look:
 LOOKS = [
     Look("local-copy fsync", "#0072b2", "#4da9e0", SOLID, "o"),
     Look("local-copy os", "#3d9edb", "#9bd6f9", DASHED, "o"),
+    Look("replica set fsync", "#00487a", "#7cc4f0", SOLID, "h"),
     Look("remote-copy fsync", "#008f68", "#2fc79b", SOLID, "s"),
     Look("markers fsync", "#b87a00", "#f0b429", SOLID, "^"),
     Look("parallel-prepare fsync", "#b5528a", "#e394c0", SOLID, "D"),
@@ -39,6 +40,7 @@ LOOKS = [
     Look("none os", "#8f8f8f", "#c9c9c9", DASHED, "X"),
     Look("kafka", "#d55e00", "#ff8440", DASHED, "v"),
     Look("kafka fsync", "#8a2f00", "#ffb089", SOLID, "v"),
+    Look("kafka set", "#a84300", "#ff9c66", DASHED, "<"),
 ]
 OTHER = Look("other", "#44474a", "#c4c7ca", SOLID, "P")
 BY_SYSTEM = {look.system: look for look in LOOKS}

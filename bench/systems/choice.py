@@ -6,10 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.systems.faircopy import Faircopy
+from bench.systems.faircopy_set import FaircopySet
 from bench.systems.kafka import Kafka
-from bench.systems.system import Peer
+from bench.systems.kafka_set import KafkaSet
+from bench.systems.system import Peer, Served
 
-KAFKA, KAFKA_FSYNC = "kafka", "kafka fsync"
+KAFKA, KAFKA_FSYNC, KAFKA_SET = "kafka", "kafka fsync", "kafka set"
+REPLICA_SET = "replica set fsync"
+SETS: dict[str, Callable[[Path], Served]] = {REPLICA_SET: FaircopySet, KAFKA_SET: KafkaSet}
 
 
 def factory_of(name: str) -> Callable[[Path], Peer]:
@@ -22,6 +26,11 @@ def factory_of(name: str) -> Callable[[Path], Peer]:
     return lambda directory: Faircopy(directory, protocol, durability)
 
 
+def any_factory_of(name: str) -> Callable[[Path], Served]:
+    """The same for systems that may be several brokers."""
+    return SETS.get(name) or factory_of(name)
+
+
 def is_kafka(name: str) -> bool:
     """Whether a system of this name is Apache Kafka."""
-    return name in (KAFKA, KAFKA_FSYNC)
+    return name in (KAFKA, KAFKA_FSYNC, KAFKA_SET)

@@ -18,6 +18,8 @@ from bench.results import (
     PlainGrowth,
     PlainLatency,
     Results,
+    SetMessages,
+    SetTransactions,
     Skipped,
     SparkSink,
     SparkSource,
@@ -91,6 +93,7 @@ def full(seed: int = 7) -> Results:
         add_aborts(results, rng, each)
         add_growth(results, rng, each)
         add_tools(results, rng, each)
+    add_sets(results, rng)
     return results
 
 
@@ -286,3 +289,26 @@ def add_tools(results: Results, rng: random.Random, each: Character) -> None:
     version = 2 if each.is_kafka else 0
     memory_bytes = int(each.idle_mib * 2 * MIB)
     results.add(ToolTotals(each.name, "4.1.0", version, 1, 8, 15, 1.9e8, each.idle_mib / 9, memory_bytes))
+
+
+def add_sets(results: Results, rng: random.Random) -> None:
+    """Three systems, two of them with three processes."""
+    roles = {
+        "local-copy fsync": ["broker"],
+        "replica set fsync": ["leader", "follower 2", "follower 3"],
+        "kafka set": ["broker 1", "broker 2", "broker 3"],
+    }
+    for name, processes in roles.items():
+        for pause_ms in (0, 50):
+            results.add(
+                SetTransactions(
+                    name, 4, 1, pause_ms, 3, 900, rounds(rng, 200.0, 3), histogram(rng, 4.0),
+                    histogram(rng, 2.0), [1.5, 2.5, 1.0],
+                )
+            )  # fmt: skip
+        results.add(
+            SetMessages(
+                name, 4, KIB, rounds(rng, 2e8, 3), {role: [3.0, 2.0, 2.5] for role in processes},
+                dict.fromkeys(processes, 80 * MIB), histogram(rng, 1.0),
+            )
+        )  # fmt: skip

@@ -33,6 +33,12 @@ def section_of(page: str, anchor: str) -> str:
     return page.partition(f'<section id="{anchor}">')[2].partition("</section>")[0]
 
 
+def rows_of(section: str) -> list[str]:
+    """The text of each row of a section's tables."""
+    rows = re.findall(r"<tr>.*?</tr>", section, re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]*>|&#160;", " ", row).split()) for row in rows]
+
+
 def written(results: Results, directory: Path) -> str:
     """The page as it is made from a result file."""
     save(results, directory / "results.json")
@@ -89,7 +95,7 @@ def test_a_quick_run_says_what_it_did_not_measure(tmp_path: Path) -> None:
     page = written(quick(), tmp_path)
     ElementTree.fromstring(page)
     assert "growth: the quick profile" in page
-    assert page.count("This run did not measure this") == 9
+    assert page.count("This run did not measure this") == 10
     assert "Some of this was not measured. system kafka: no Java 17 or newer was found." in section_of(
         page, "latency"
     )
@@ -107,6 +113,8 @@ def test_a_quick_run_says_what_it_did_not_measure(tmp_path: Path) -> None:
         ("Spark", {"spark"}),
         ("plain tables", {"plain-tables"}),
         ("tools", {"tools"}),
+        ("sets", {"replica-sets"}),
+        ("sets: kafka set", {"replica-sets"}),
         ("systems", OF_RUNNING_SYSTEMS),
         ("system kafka fsync", OF_RUNNING_SYSTEMS),
         ("latency", {"latency", "scaling", "plain-latency"}),
@@ -182,10 +190,19 @@ def test_rows_of_a_measure_that_is_gone_are_not_read(tmp_path: Path) -> None:
 
 def test_the_second_client_is_shown_with_its_protocol(page: str) -> None:
     section = section_of(page, "tools")
-    rows = re.findall(r"<tr>.*?</tr>", section, re.DOTALL)
-    lines = [" ".join(re.sub(r"<[^>]*>|&#160;", " ", row).split()) for row in rows]
+    lines = rows_of(section)
     assert "kafka v2 1 8 15 190 45.6 820 4.1.0" in lines
     assert "local-copy fsync v1 1 8 15 190 7.56 136 4.1.0" in lines
     assert "5 5,000 local-copy os 5.12 3 6 12 40.0" in lines
     assert "Send to ack, p99: transactions of 5 ms" in section
     assert "It does not include the commit" in section
+
+
+def test_replica_sets_are_shown_beside_one_broker_and_by_process(page: str) -> None:
+    rows = rows_of(section_of(page, "replica-sets"))
+    assert "Figure Unit local-copy fsync replica set fsync kafka set" in rows
+    assert "4 partitions, 1 producer: CPU of all processes for one ms 1.50 1.50 1.50" in rows
+    assert "CPU of all processes for a GB of these s 2.50 7.50 7.50" in rows
+    assert "memory of all processes, the sum of their peaks MiB 80.0 240 240" in rows
+    assert any(row.startswith("4 partitions, 1 producer, a pause of 50 ms: transactions 1/s") for row in rows)
+    assert "replica set fsync follower 3 2.50 80.0" in rows

@@ -7,6 +7,7 @@ from bench.page.sections.growth import growth
 from bench.page.sections.latency import latency
 from bench.page.sections.plain_latency import plain_latency
 from bench.page.sections.plain_tables import plain_tables
+from bench.page.sections.replica_sets import replica_sets
 from bench.page.sections.scaling import scaling
 from bench.page.sections.spark import spark
 from bench.page.sections.stall import stall
@@ -18,8 +19,8 @@ from bench.page.sections.tools import tools
 from bench.results import Results
 
 IN_ORDER = (
-    summary, systems, latency, scaling, plain_latency, stall, throughput, tools, aborts, spark,
-    plain_tables, starts, growth, floors,
+    summary, systems, latency, scaling, plain_latency, stall, throughput, tools, replica_sets, aborts,
+    spark, plain_tables, starts, growth, floors,
 )  # fmt: skip
 
 
