@@ -19,6 +19,7 @@ from faircopy.replication.errors import BadCopy, Refused
 from faircopy.replication.frames import BadMessage
 from faircopy.replication.histories import first_difference
 from faircopy.replication.messages import AckedJournal, AlignedJournal, ComparedJournal, Data, MarkedJournal
+from faircopy.replication.unwritten import Unwritten
 
 UNWRITTEN_BYTES_MAX = 4 << 20
 LET_GO_POLL_SECONDS = 0.01
@@ -42,7 +43,7 @@ class Replica:
         self._compared: dict[bytes, Journal] = {}
         self._forgotten: set[bytes] = set()
         self._reader = EntryReader()
-        self._unwritten: dict[bytes, Journal] = {}
+        self._unwritten = Unwritten()
         self._moved: dict[bytes, Journal] = {}
         self._waiter: asyncio.Future[None] | None = None
 
@@ -99,7 +100,8 @@ class Replica:
             self._append(journal, data)
         finally:
             journal.request_sync()
-        await self._until(self._has_written_most)
+            self._unwritten.note(journal)
+        await self._until(lambda: self._unwritten.size <= UNWRITTEN_BYTES_MAX)
 
     def _ensure_is_next(self, data: Data) -> Journal:
         journal = self._compared.get(data.identity)
@@ -113,7 +115,6 @@ class Replica:
         return journal
 
     def _append(self, journal: Journal, data: Data) -> None:
-        self._unwritten[data.identity] = journal
         for entry, payload, payload_crc in self._reader.take(data):
             try:
                 journal.append_copy(entry, payload, payload_crc)
@@ -122,10 +123,6 @@ class Replica:
                     f"the entry for position {entry.position} of journal {data.identity.hex()} can't follow: "
                     f"{error}"
                 ) from error
-
-    def _has_written_most(self) -> bool:
-        unwritten = (each.watermarks for each in self._unwritten.values())
-        return sum(marks.appended - marks.written for marks in unwritten) <= UNWRITTEN_BYTES_MAX
 
     async def _until(self, has_come: Callable[[], bool]) -> None:
         """Wait until this is so. Only moves of journals can make it so."""
@@ -137,9 +134,7 @@ class Replica:
 
     def note_moved(self, identity: bytes) -> None:
         """The written or synced position of a journal has moved (`JournalOptions.on_moved`)."""
-        journal = self._unwritten.get(identity)
-        if journal is not None and journal.watermarks.written == journal.watermarks.appended:
-            del self._unwritten[identity]
+        self._unwritten.note_moved(identity)
         self._wake()
         if identity in self._compared:
             self._moved[identity] = self._compared[identity]
@@ -187,7 +182,7 @@ class Replica:
         """A journal's topic is deleted. What still comes of it in this link is ignored."""
         self._openings.pop(identity, None)
         self._marks.pop(identity, None)
-        self._unwritten.pop(identity, None)
+        self._unwritten.forget(identity)
         self._moved.pop(identity, None)
         if self._compared.pop(identity, None) is not None:
             self._forgotten.add(identity)
