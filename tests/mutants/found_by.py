@@ -79,9 +79,14 @@ BY_TESTS = {
     "cut_at_the_high_watermarks": "tests/unit/hosting/test_cuts.py",
     "pass_over_the_rest_of_a_batch": "tests/unit/hosting/test_batch_ends.py",
     "forget_what_is_finished_early": "tests/unit/transactions/test_finished.py",
-    "forget_what_was_missed": "tests/simulation/test_led_anew.py",
-    "tell_what_was_missed_in_any_order": "tests/simulation/test_led_anew.py",
-    "forget_what_is_half_applied": "tests/simulation/test_led_anew.py",
+    "forget_what_was_missed": "tests/simulation/test_led_anew.py::test_what_is_being_decided_is_decided_once",
+    "tell_what_was_missed_in_any_order": (
+        "tests/simulation/test_led_anew.py::test_groups_are_shown_in_one_order"
+    ),
+    "forget_what_is_half_applied": (
+        "tests/simulation/test_led_anew.py::"
+        "test_ranks_do_not_fall_if_the_coordinator_is_not_led_when_a_participant_is"
+    ),
     "forget_who_is_open": "tests/simulation/test_led_anew.py",
     "discard_what_others_may_know": "tests/simulation/test_led_anew.py",
     "leave_nothing_behind": "tests/unit/transactions/test_joint_groups.py",
@@ -102,11 +107,18 @@ BY_TESTS = {
     "lead_in_an_epoch_of_ones_own": "tests/crash_states/test_adoption.py",
     "go_on_in_the_epoch_of_a_former_life": "tests/crash_states/test_adoption.py",
     "settle_before_it_is_durable": "tests/crash_states/test_settled.py",
-    "take_an_older_copy": "tests/arbiter/test_registration.py",
-    "trust_a_restored_arbiter": "tests/arbiter/test_registration.py",
-    "make_a_lost_record_again": "tests/arbiter/test_registration.py",
-    "tell_nobody_of_a_loss": "tests/arbiter/test_registration.py",
-    "begin_a_life_twice": "tests/arbiter/test_registration.py",
+    "take_an_older_copy": "tests/arbiter/test_registration.py::test_an_older_copy_of_a_directory_is_refused",
+    "trust_a_restored_arbiter": (
+        "tests/arbiter/test_registration.py::test_an_arbiter_that_is_older_than_the_directory_is_refused"
+    ),
+    "make_a_lost_record_again": (
+        "tests/arbiter/test_registration.py::test_a_directory_that_was_in_no_set_is_adopted"
+    ),
+    "tell_nobody_of_a_loss": "tests/arbiter/test_registration.py::test_what_may_be_lost_is_in_the_record",
+    "begin_a_life_twice": (
+        "tests/arbiter/test_registration.py::"
+        "test_a_late_write_of_a_life_that_is_over_is_not_taken_for_another_process"
+    ),
     "take_names_that_are_found_for_durable": "tests/unit/storage/test_names.py",
     "promise_for_the_lead_only": "tests/simulation/test_waits_for_replicas.py",
     "wait_for_no_other_replica": "tests/unit/journal/test_replicas.py",
@@ -127,7 +139,9 @@ BY_TESTS = {
     "discard_before_others_know": "tests/simulation/test_waits_for_replicas.py",
     "let_members_leave_before_others_know": "tests/simulation/test_waits_for_replicas.py",
     "take_what_is_new_without_replicas": "tests/simulation/test_too_few_replicas.py",
-    "checkpoint_what_others_lack": "tests/simulation/test_waits_for_replicas.py",
+    "checkpoint_what_others_lack": (
+        "tests/simulation/test_waits_for_replicas.py::test_no_checkpoint_has_what_the_replicas_lack"
+    ),
     "ack_a_repeated_plain_batch_at_once": "tests/simulation/test_waits_for_replicas.py",
     "take_a_late_write_for_a_failed_one": "tests/unit/replication/test_in_sync.py",
     "change_a_set_that_is_not_known": "tests/unit/replication/test_in_sync.py",
@@ -153,7 +167,7 @@ BY_TESTS = {
     "believe_acks_of_what_was_not_sent": "tests/unit/replication/test_feeder.py",
     "lead_who_has_more": "tests/unit/replication/test_feeder.py",
 }
-"""The tests of which one fails with each."""
+"""The tests of which one fails with each: a file, or one of them where many others come first."""
 
 BY_SEEDS = {
     "ack_without_the_participants": 18,
