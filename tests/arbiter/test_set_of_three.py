@@ -57,13 +57,13 @@ def test_what_three_brokers_have_acknowledged_outlives_the_leaders_disk(tmp_path
     assert "several replicas keep it" in refused.stderr
 
     # A follower that is away stops what is new, and what was accepted waits for it.
-    followers[1].end(signal.SIGKILL)
-    eventually(lambda: missing(address) == [3])
-    leader.until_logged("broker 3 does not follow")
     producer = Producer({"bootstrap.servers": address, "transactional.id": "t"})
     plain = Producer({"bootstrap.servers": address})
+    followers[1].end(signal.SIGKILL)
     plain.produce("kept", b"waits", partition=0)
-    assert plain.flush(3) == 1
+    eventually(lambda: missing(address) == [3])
+    leader.until_logged("broker 3 does not follow")
+    assert plain.flush(0) == 1
     until_follows(begin(tmp_path, members, 3))
     eventually(lambda: missing(address) == [])
     assert plain.flush(60) == 0
