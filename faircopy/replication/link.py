@@ -2,6 +2,9 @@
 
 Memory is bounded whatever the peer does. Only some bytes are read ahead of what somebody waits for, and a
 frame takes no more memory than has arrived of it. What is to be sent waits with the sender (`drain`).
+
+All messages of a tick of the loop leave with one write. A commit takes some dozens of them, most a few bytes
+long, and each write costs more than its message: a system call, and the peer wakes up.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from faircopy.replication.message_format import decode, encode
 from faircopy.replication.messages import Message
 
 READ_AHEAD_BYTES = 256 << 10
+WRITTEN_AT_ONCE_BYTES = 64 << 10
 REFUSAL_SECONDS = 5.0
 
 Dial = Callable[[asyncio.Protocol], Awaitable[asyncio.BaseTransport]]
@@ -36,6 +40,8 @@ class Link(asyncio.Protocol):
         self._has_news = asyncio.Event()
         self._may_send = asyncio.Event()
         self._may_send.set()
+        self._unsent: list[bytes] = []
+        self._unsent_bytes = 0
         self._lost: str | None = None
         self._transport: asyncio.Transport
 
@@ -67,8 +73,21 @@ class Link(asyncio.Protocol):
         return self._ahead_bytes > READ_AHEAD_BYTES
 
     def send(self, message: Message) -> None:
-        """Hand a message to the connection. Call `drain` before there are many of them."""
-        self._transport.write(encode(message))
+        """Hand a message to the connection, which takes it in this tick of the loop. Call `drain` before
+        there are many of them.
+        """
+        frame = encode(message)
+        if not self._unsent:
+            asyncio.get_running_loop().call_soon(self._write)
+        self._unsent.append(frame)
+        self._unsent_bytes += len(frame)
+        if self._unsent_bytes >= WRITTEN_AT_ONCE_BYTES:
+            self._write()
+
+    def _write(self) -> None:
+        frames, self._unsent, self._unsent_bytes = self._unsent, [], 0
+        if frames and not self._transport.is_closing():
+            self._transport.writelines(frames)
 
     async def drain(self) -> None:
         """Wait until the connection takes more. Raises LinkLost."""
@@ -80,6 +99,7 @@ class Link(asyncio.Protocol):
         a while, if the peer does not read.
         """
         self.send(refusal_of(why))
+        self._write()
         self._transport.close()
         asyncio.get_running_loop().call_later(REFUSAL_SECONDS, self._transport.abort)
 
