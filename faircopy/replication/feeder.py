@@ -4,6 +4,9 @@ A journal is compared first. Then the follower gets what it lacks, out of the le
 same work whether it was away for long or is a moment behind: whenever a journal has moved, it is sent up to
 where it is synced here. That is between two entries, so at most one entry of the whole link is incomplete.
 Nothing is kept in memory but which journals have moved, and how far each was sent.
+
+How far journals are durable in the set goes with the heartbeat: no commit waits for a follower to know it,
+and each transaction would wake all followers for it, several times.
 """
 
 from __future__ import annotations
@@ -80,6 +83,7 @@ class Feeder:
         self._sent: dict[bytes, int] = {}
         self._marked: dict[bytes, int] = {}
         self._moved = dict.fromkeys(journal.identity for journal in led)
+        self._unmarked: dict[bytes, None] = {}
         self._due = asyncio.Event()
 
     @property
@@ -92,9 +96,14 @@ class Feeder:
         return all(identity in self._sent for identity in identities)
 
     def note_moved(self, identity: bytes) -> None:
-        """More of a journal is synced here, or durable in the set; or the journal is new."""
+        """More of a journal is synced here, or the journal is new."""
         self._moved[identity] = None
         self._due.set()
+        self.note_acked(identity)
+
+    def note_acked(self, identity: bytes) -> None:
+        """More of a journal may be durable in the set."""
+        self._unmarked[identity] = None
 
     async def run(self) -> None:
         """Feed the follower until the link ends: raises why. That is LinkLost, BadMessage, Refused,
@@ -110,17 +119,20 @@ class Feeder:
             self._compare(moved)
             for identity in moved:
                 await self._feed(identity)
-            self._mark(moved)
             await self._link.drain()
             await self._due.wait()
             self._due.clear()
 
     async def _beat(self) -> None:
-        """Let the follower hear that the leader is there."""
+        """Let the follower hear that the leader is there, and how far journals are durable by now, as far as
+        that is news.
+        """
         while True:
             await asyncio.sleep(self._timing.heartbeat_seconds)
-            self._link.send(self._marks(()))
-            await self._link.drain()
+            acked, self._unmarked = self._unmarked, {}
+            for some in portions(list(self._news(acked)), MARKED_AT_ONCE):
+                self._link.send(self._marks(tuple(some)))
+                await self._link.drain()
 
     def _compare(self, identities: Iterable[bytes]) -> None:
         """Ask what the follower has of journals that it was not asked for."""
@@ -160,11 +172,6 @@ class Feeder:
             return journal.piece(position, size, is_cached=True)
         except NotCached:
             return await self._disk.run(lambda: journal.piece(position, size, is_cached=False))
-
-    def _mark(self, identities: Iterable[bytes]) -> None:
-        """Tell how far journals are durable by now, as far as that is news."""
-        for some in portions(list(self._news(identities)), MARKED_AT_ONCE):
-            self._link.send(self._marks(tuple(some)))
 
     def _news(self, identities: Iterable[bytes]) -> Iterator[MarkedJournal]:
         for identity in identities:
@@ -286,5 +293,5 @@ def in_messages(journals: Sequence[ComparedJournal]) -> Iterator[list[ComparedJo
 
 
 def portions(items: list[Item], size: int) -> Iterator[list[Item]]:
-    """The items, so many at a time."""
-    return (items[at : at + size] for at in range(0, len(items), size))
+    """The items, so many at a time; one empty portion if there are none."""
+    return (items[at : at + size] for at in range(0, max(len(items), 1), size))

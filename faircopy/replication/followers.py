@@ -167,7 +167,8 @@ class Followers:
     def _heard(self, identities: Iterable[bytes]) -> None:
         """A follower has said something of these journals: others may be told that they are durable."""
         for identity in identities:
-            self.note_moved(identity)
+            for feeder in self._feeders.values():
+                feeder.note_acked(identity)
         self._has_compared.set()
         if self.missing:
             self._welcome()

@@ -89,7 +89,7 @@ class Leader:
     def _hear(self, identities: Iterable[bytes]) -> None:
         self.heard += identities
         for identity in identities:
-            self.feeder.note_moved(identity)
+            self.feeder.note_acked(identity)
 
 
 class Script:

@@ -149,6 +149,24 @@ def test_an_ack_makes_durable_and_the_follower_is_told_so_once() -> None:
     run_feeding(test)
 
 
+def test_what_is_durable_is_told_with_the_heartbeat_and_not_with_each_ack() -> None:
+    """Each message wakes the follower, and nothing waits for it to know."""
+
+    async def test(leader: Leader, script: Script) -> None:
+        journal = await leader.open(P)
+        ends = [append(journal, 100).end, append(journal, 100).end]
+        journal.when_durable(lambda: None)
+        await begin(leader, script)
+        await script.data()
+        for end in ends:
+            script.ack(P, end, end)
+            await asyncio.sleep(TIMING.heartbeat_seconds / 10)
+            assert journal.watermarks.durable == end
+        assert await script.marks() == {P: ends[-1]}
+
+    run_feeding(test)
+
+
 def test_journals_that_come_later_are_compared_and_those_that_go_are_forgotten() -> None:
     async def test(leader: Leader, script: Script) -> None:
         await begin(leader, script)
