@@ -112,7 +112,7 @@ BY_TESTS = {
         "tests/arbiter/test_registration.py::test_an_arbiter_that_is_older_than_the_directory_is_refused"
     ),
     "make_a_lost_record_again": (
-        "tests/arbiter/test_registration.py::test_a_directory_that_was_in_no_set_is_adopted"
+        "tests/arbiter/test_registration.py::test_a_record_that_is_lost_is_not_made_by_a_start"
     ),
     "tell_nobody_of_a_loss": "tests/arbiter/test_registration.py::test_what_may_be_lost_is_in_the_record",
     "begin_a_life_twice": (
