@@ -98,6 +98,9 @@ class ScriptedJournal:
     def ensure_space(self) -> None:
         """There is space."""
 
+    def ensure_replicas(self) -> None:
+        """There are no others."""
+
     ensure_reserve = ensure_space
 
     def keep_draft(self, entry: Entry, payload: Buffer) -> None:
