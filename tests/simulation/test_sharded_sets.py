@@ -58,8 +58,12 @@ class SetOnStage:
         assert {self.stage.broker.shards.shard_of(each.id) for each in hosted} == {0, 1}
 
     async def until_equal(self) -> None:
-        """Wait until all followers have the journals of all shards as the leader has them."""
+        """Wait until all followers have the journals of all shards as the leader has them. What the leader
+        notes without waiting for it is sent with the next fsync: here there is one.
+        """
         while any(unequal(self.leader, each) for each in self.followers):
+            for journal in self.stage.broker.journals():
+                await self.stage.in_broker(journal.durable())
             await asyncio.sleep(0.1)
 
     async def go_on_with(self, heir: FollowerMachine) -> None:
