@@ -59,6 +59,7 @@ class Faults:
         self._may_lose_power = may_lose_power
         self._is_stopping = False
         self._is_over = False
+        self._is_abandoned = False
         self._starting = asyncio.Lock()
         self._kinds: dict[str, Callable[[], Awaitable[None]]] = {
             "kill": self._kill,
@@ -99,8 +100,13 @@ class Faults:
         self._is_stopping = True
 
     def end(self) -> None:
-        """Start no new life any more."""
+        """Start no new life any more. One that is about to start may do so."""
         self._is_over = True
+
+    def abandon(self) -> None:
+        """The machine is gone for good: end whatever runs there, and whatever is about to start."""
+        self._is_over = self._is_abandoned = True
+        self._machine.kill()
 
     async def heal(self) -> None:
         """Make the machine run, with everything it needs."""
@@ -119,7 +125,7 @@ class Faults:
             await self._start()
 
     async def _start(self) -> None:
-        while not self._machine.is_up:
+        while not (self._machine.is_up or self._is_abandoned):
             is_to_crash = not self._is_stopping and self._chosen.random() < 0.2
             if is_to_crash:
                 self._prepare_crash(self._chosen.randint(1, OPERATIONS_AHEAD_MAX))

@@ -68,8 +68,7 @@ class LeaderCourse(Course):
             await asyncio.sleep(self._chosen.random() * RUINED_SECONDS)
             self._replica_set.isolate(LEADER)
             await asyncio.sleep(self._chosen.random() * ISOLATED_SECONDS)
-            faults.end()
-            self.machine.kill()
+            faults.abandon()
             self._replica_set.join(LEADER)
             await self._go_on_elsewhere(workload)
 
