@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from faircopy.wire.error_codes import ErrorCode
 from tests.checker.history import (
     Committed,
     End,
@@ -19,7 +20,7 @@ from tests.checker.history import (
     Snapshot,
     Transaction,
 )
-from tests.simulation.producer import Refused
+from tests.simulation.producer import TRANSACTION_TIMEOUT_MS, Refused
 
 
 @dataclass
@@ -41,8 +42,11 @@ class Attempt:
         self.result, self.ended = result, now
 
     def refused(self, error: Refused, now: float) -> None:
-        """A request of it was refused: that may say that the broker has given it up."""
-        if error.gives_up:
+        """A request of it was refused: that may say that the broker has given it up. Not if its client was
+        silent past its timeout, which ends it, and until the broker had forgotten the transactional id, too.
+        """
+        is_past_its_timeout = (now - self.begun) * 1000 > TRANSACTION_TIMEOUT_MS
+        if error.gives_up and not (error.code is ErrorCode.INVALID_TXN_STATE and is_past_its_timeout):
             self.given_up = now
 
     def operation(self, now: float) -> Transaction:
