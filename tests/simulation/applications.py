@@ -87,7 +87,9 @@ class Applications:
         chosen: random.Random,
     ) -> None:
         """Run one transaction. Raises Refused, GaveUp if this instance can't go on."""
-        attempt = Attempt(name, transactional_id.split("/")[0], self._scene.now)
+        forgotten_after = self._scene.machine.forgets_ids_after
+        group = transactional_id.split("/")[0]
+        attempt = Attempt(name, group, self._scene.now, forgotten_after=forgotten_after)
         self._record.attempts.append(attempt)
         if not await self._write(attempt, producer, chosen):
             attempt.finish(Result.FAILED, self._scene.now)

@@ -104,6 +104,7 @@ class Machine:
         self.differences: list[str] = []
         self.directory = DIRECTORY
         self.has_tables = settings.plain_enabled
+        self.forgets_ids_after = settings.transactional_id_expiration_ms / 1000
         if self.has_tables:
             coverage.announce("plain table: published", "plain table: merged")
         self._settings = dataclasses.replace(settings, data_dir=str(DIRECTORY))

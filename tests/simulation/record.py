@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -20,12 +21,14 @@ from tests.checker.history import (
     Snapshot,
     Transaction,
 )
-from tests.simulation.producer import TRANSACTION_TIMEOUT_MS, Refused
+from tests.simulation.producer import Refused
 
 
 @dataclass
 class Attempt:
-    """One transaction or plain send under way. If it never finishes, its result stays unknown."""
+    """One transaction or plain send under way. If it never finishes, its result stays unknown. The broker may
+    forget a transactional id that has been idle for `forgotten_after` seconds.
+    """
 
     process: str
     group: str | None
@@ -37,16 +40,17 @@ class Attempt:
     offsets: list[Offset] = field(default_factory=list)
     key: int | None = None
     given_up: float | None = None
+    forgotten_after: float = math.inf
 
     def finish(self, result: Result, now: float) -> None:
         self.result, self.ended = result, now
 
     def refused(self, error: Refused, now: float) -> None:
-        """A request of it was refused: that may say that the broker has given it up. Not if its client was
-        silent past its timeout, which ends it, and until the broker had forgotten the transactional id, too.
+        """A request of it was refused: that may say that the broker has given it up. Not if its timeout or
+        another instance had ended it, and its transactional id has been idle since, until it was forgotten.
         """
-        is_past_its_timeout = (now - self.begun) * 1000 > TRANSACTION_TIMEOUT_MS
-        if error.gives_up and not (error.code is ErrorCode.INVALID_TXN_STATE and is_past_its_timeout):
+        may_be_forgotten = now - self.begun > self.forgotten_after
+        if error.gives_up and not (error.code is ErrorCode.INVALID_TXN_STATE and may_be_forgotten):
             self.given_up = now
 
     def operation(self, now: float) -> Transaction:
