@@ -38,6 +38,10 @@ class CountingProgram:
             found.setdefault(word, []).append(count)
         return found
 
+    def until_counting(self) -> None:
+        """Return when the program has its topics and counts: some programs ask for a topic only once."""
+        self._reader.until_there_are(1, self.program)
+
     def until_complete(self, other: ForeignProgram | None = None) -> None:
         """Return when none of the counts is too low. The program must run, or the other one."""
         self._reader.until(self._is_complete, other or self.program)

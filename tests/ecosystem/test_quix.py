@@ -15,7 +15,9 @@ SENTENCES = 500
 def test_quix_streams_counts(tmp_path: Path, guarantee: str) -> None:
     """Counts survive kill -9 of the broker, and a state that was deleted comes back from the changelog."""
     with counting_by_quix(tmp_path, guarantee) as work:
-        work.sentences.write(SENTENCES)
+        work.sentences.write(SENTENCES // 2)
+        work.until_counting()
+        work.sentences.write(SENTENCES // 2)
         work.broker.restart()
         work.until_complete()
         work.program.stop()
