@@ -113,7 +113,7 @@ def test_encode_entry_of_16_kib(benchmark: Any) -> None:
 def test_fold_plain(benchmark: Any) -> None:
     state = PartitionState()
     entry = Entry(Kind.PLAIN, 0, HEADER_BYTES + len(BATCH), 16, 0, NOWHERE, TRANSACTION, 0)
-    benchmark(state.fold_plain, entry, read_header(BATCH))
+    benchmark(state.fold_plain, entry, read_header(BATCH), BATCH)
 
 
 def test_encode_produce_response(benchmark: Any) -> None:

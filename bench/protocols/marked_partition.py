@@ -66,9 +66,11 @@ class Aborted(NamedTuple):
 class MarkedState(PartitionState):
     """The fold that copies drafts at once. It holds nothing back, so the journal can drop them."""
 
-    def fold_draft(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:  # type: ignore[override]
+    def fold_draft(  # type: ignore[override]
+        self, entry: Entry, header: BatchHeader | None, batch: Buffer
+    ) -> CopyBatch:
         self.undecided.setdefault(entry.transaction, Branch())
-        return self.fold_plain(entry, header)
+        return self.fold_plain(entry, header, batch)
 
     def fold_apply(self, entry: Entry, order: ApplyOrder) -> CopyBatch | None:  # type: ignore[override]
         return self._end(
@@ -117,7 +119,7 @@ class MarkedPartition(HostedPartition):
     ) -> None:
         """Append a batch of an open transaction; `done(base offset)` when it is durable."""
         assert header is not None
-        seen = self._producer(header, may_begin).find_duplicate(header)
+        seen = self._producer(header, may_begin).find_duplicate(header, batch)
         if seen is not None:
             self._when_acked(lambda: done(seen.base_offset))
             return
@@ -125,7 +127,7 @@ class MarkedPartition(HostedPartition):
         effect = self.journal.append(
             Kind.DRAFT,
             batch,
-            fold=lambda entry: self.state.fold_draft(entry, header),
+            fold=lambda entry: self.state.fold_draft(entry, header, batch),
             records=records,
             transaction=transaction,
         )

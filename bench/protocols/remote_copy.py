@@ -92,8 +92,8 @@ class RemotePartition(HostedPartition):
         """Append a batch to the coordinator's journal; calls `done(UNKNOWN_OFFSET)` when it is written."""
         assert header is not None
         stock = self._stocks[transaction]
-        if self._producer(header, may_begin).find_duplicate(header) is None:
-            self.state._note(header, UNKNOWN_OFFSET)
+        if self._producer(header, may_begin).find_duplicate(header, batch) is None:
+            self.state._note(header, batch, UNKNOWN_OFFSET)
             stock.add(self, batch, records)
         stock.journal.when_kept(lambda: done(UNKNOWN_OFFSET))
 

@@ -13,10 +13,16 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from faircopy.copier.producer_table import ProducerTable
-from faircopy.copier.producers import BranchOutcome, ProducerState, SeenBatch
+from faircopy.copier.producers import (
+    BranchOutcome,
+    ProducerState,
+    SeenBatch,
+    fingerprint_of,
+)
 from faircopy.errors import InvariantViolation, invariant
 from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
 from faircopy.storage.epoch_history import Epochs
+from faircopy.storage.system import Buffer
 from faircopy.wire.batch import BatchHeader, read_header
 
 PREPARED_PAYLOAD = struct.Struct("<Iq")  # drafts, finished number
@@ -163,9 +169,9 @@ class PartitionState:
         """
         match entry.kind:
             case Kind.PLAIN:
-                return self.fold_plain(entry, read_header(payload) if has_batches else None)
+                return self.fold_plain(entry, read_header(payload) if has_batches else None, payload)
             case Kind.DRAFT:
-                self.fold_draft(entry, read_header(payload) if has_batches else None)
+                self.fold_draft(entry, read_header(payload) if has_batches else None, payload)
                 return None
             case Kind.PREPARED:
                 self.fold_prepared(entry, PREPARED_PAYLOAD.unpack(payload)[1])
@@ -185,7 +191,7 @@ class PartitionState:
                 return None
         raise InvariantViolation(f"an entry of kind {entry.kind} is not one of a data journal")
 
-    def fold_plain(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:
+    def fold_plain(self, entry: Entry, header: BatchHeader | None, batch: Buffer) -> CopyBatch:
         """Give a plain batch the next offsets. `header` is None if payloads are not record batches."""
         if entry.leader_epoch != self.epochs.starts[-1].epoch:
             self._note_epoch(entry)
@@ -193,10 +199,10 @@ class PartitionState:
         self.next_offset += entry.records
         self.position = entry.position + entry.length
         if header is not None and header.producer_id >= 0:
-            self._note(header, base_offset)
+            self._note(header, batch, base_offset)
         return CopyBatch(entry, base_offset)
 
-    def fold_draft(self, entry: Entry, header: BatchHeader | None) -> int:
+    def fold_draft(self, entry: Entry, header: BatchHeader | None, batch: Buffer) -> int:
         """Put a draft on its transaction's list, and return its expected base offset: the one it gets if
         nobody else writes to this partition before the commit. It never gets a lower one.
         """
@@ -216,7 +222,7 @@ class PartitionState:
         self.changed_transactions.add(entry.transaction)
         self.position = entry.position + entry.length
         if header is not None:
-            self._note(header, expected_offset)
+            self._note(header, batch, expected_offset)
         return expected_offset
 
     def fold_prepared(self, entry: Entry, finished: int) -> None:
@@ -262,15 +268,20 @@ class PartitionState:
         return effect if effect.drafts else None
 
     def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> None:
-        """Drop a transaction, and fence its producer below `fence_epoch`, unless that is NO_FENCE."""
+        """Drop a transaction, and fence its producer below `fence_epoch`, unless that is NO_FENCE. If the
+        producer keeps its epoch, its next batches may have the sequences of those that are dropped.
+        """
         outcome = self._outcome_of(entry.transaction)
         invariant(outcome is None or not outcome.is_applied, "I4: what was applied is never discarded")
         self._advance(entry, finished)
+        branch = self.undecided.get(entry.transaction)
         producer = self._decide(BranchOutcome(entry.transaction, is_applied=False, rank=NO_RANK))
         if fence_epoch == NO_FENCE:
             producer.forget_sequences()
-        else:
+        elif fence_epoch > producer.epoch:
             producer.fence(fence_epoch)
+        elif entry.transaction.producer_epoch == producer.epoch:
+            producer.drop(branch.drafts if branch is not None else 0)
 
     def fold_trim(self, entry: Entry, start_offset: int) -> MoveStart:
         """Move the start of the log up to `start_offset`: never down, and never past the next offset."""
@@ -349,10 +360,12 @@ class PartitionState:
             self.outcomes -= over
             self.changed_producers.add(producer_id)
 
-    def _note(self, header: BatchHeader, base_offset: int) -> None:
+    def _note(self, header: BatchHeader, batch: Buffer, base_offset: int) -> None:
         producer = self._producer(header.producer_id, header.producer_epoch)
-        batch = SeenBatch(header.base_sequence, header.last_sequence, base_offset)
-        producer.note(header.producer_epoch, batch, self.position)
+        seen = SeenBatch(header.base_sequence, header.last_sequence, base_offset)
+        if producer.follows_abort and header.producer_epoch == producer.epoch:
+            seen = seen._replace(fingerprint=fingerprint_of(header, batch))
+        producer.note(header.producer_epoch, seen, self.position)
         self.changed_producers.add(header.producer_id)
 
     def producer(self, producer_id: int, epoch: int) -> ProducerState:

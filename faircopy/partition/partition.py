@@ -229,12 +229,12 @@ class Partition:
         it need not be its producer's first. Raises RejectedBatch.
         """
         if header is not None and header.producer_id >= 0:
-            seen = self._producer(header, may_begin).find_duplicate(header)
+            seen = self._producer(header, may_begin).find_duplicate(header, batch)
             if seen is not None:
                 self.journal.when_durable(lambda: done(seen.base_offset))
                 return
         effect = self.journal.append(
-            Kind.PLAIN, batch, fold=lambda entry: self.state.fold_plain(entry, header), records=records
+            Kind.PLAIN, batch, fold=lambda entry: self.state.fold_plain(entry, header, batch), records=records
         )
 
         def durable() -> None:
@@ -259,7 +259,7 @@ class Partition:
         TooManyDrafts.
         """
         if header is not None:
-            seen = self._producer(header, may_begin).find_duplicate(header)
+            seen = self._producer(header, may_begin).find_duplicate(header, batch)
             if seen is not None:
                 self._when_draft_is_safe(transaction, lambda: done(seen.base_offset))
                 return
@@ -272,7 +272,7 @@ class Partition:
         self.journal.draft_space.take(transaction, len(batch))
 
         def fold(entry: Entry) -> tuple[Entry, int]:
-            return entry, self.state.fold_draft(entry, header)
+            return entry, self.state.fold_draft(entry, header, batch)
 
         entry, expected_offset = self.journal.append(
             Kind.DRAFT, batch, fold=fold, records=records, previous=previous, transaction=transaction

@@ -38,7 +38,7 @@ from faircopy.storage.paths import (
 )
 from faircopy.storage.system import PRIVATE_DIRECTORY, mounted
 
-FORMAT = 3
+FORMAT = 4
 OLDEST_FORMAT = 2
 """The oldest format that a start upgrades. An older directory is refused."""
 FORMAT_FILE = "format.json"

@@ -16,8 +16,8 @@ request on a replaced connection is refused with an error that asks the client t
   have been in flight. It stays live until the client opens yet another connection.
 
 Not covered: a Produce that arrives late on a connection that carried nothing but Produce, before the client
-has sent any other Produce. Clients with such connections (librdkafka) renew their epoch when they give up a
-Produce.
+has sent any other Produce (librdkafka has such connections). The batch that has its sequence then tells that
+one of the two came late (copier/producers.py).
 
 A connection that is over can deliver nothing late, so nothing is kept of it. Once all connections of a
 producer are over, nothing is kept of the producer either: many clients take an id for each transaction. There

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import ClassVar, NamedTuple
 
 from faircopy.copier.fold import NO_FENCE
+from faircopy.copier.producers import ConflictingSequence
 from faircopy.errors import FaircopyError
 from faircopy.journal.draft_space import TooManyDrafts
 from faircopy.journal.entry import TransactionId
@@ -248,13 +249,13 @@ class TransactionCoordinator:
         self, partition: Partition, batch: Buffer, header: BatchHeader | None, records: int,
         transaction: TransactionId, done: Appended, *, may_begin: bool = False,
     ) -> None:  # fmt: skip
-        """See `Partition.append_draft`; `done` is called once its transaction is kept, too. A transaction
-        that grows too large is aborted. Raises RejectedBatch, TransactionRefused.
+        """See `Partition.append_draft`; `done` is called once its transaction is kept, too. One that is too
+        large, or has a batch that may be late, is aborted. Raises RejectedBatch, TransactionRefused.
         """
         safe = self._unwritten.once_written(transaction, done)
         try:
             partition.append_draft(batch, header, records, transaction, safe, may_begin=may_begin)
-        except TooManyDrafts as error:
+        except (TooManyDrafts, ConflictingSequence) as error:
             self._give_up(transaction, error)
             raise TransactionRefused(ErrorCode.TRANSACTION_ABORTABLE, f"{transaction}: {error}") from error
 
@@ -495,6 +496,4 @@ class TransactionCoordinator:
 
 def deposed() -> TransactionRefused:
     """The answer of a coordinator that leads no more."""
-    return TransactionRefused(
-        ErrorCode.NOT_COORDINATOR, "another coordinator leads now: ask for it, and try again"
-    )
+    return TransactionRefused(ErrorCode.NOT_COORDINATOR, "another coordinator leads now: ask it again")

@@ -153,7 +153,7 @@ def ack_a_repeated_plain_batch_at_once() -> Iterator[Any]:
         may_begin: bool = False,
     ) -> None:
         seen = (
-            self._producer(header, may_begin).find_duplicate(header)
+            self._producer(header, may_begin).find_duplicate(header, batch)
             if header is not None and header.producer_id >= 0
             else None
         )

@@ -102,7 +102,21 @@ def drop_previous() -> Iterator[Any]:
 @mutant
 def believe_every_duplicate_is_new() -> Iterator[Any]:
     """A batch that a client sends again is appended again (KIP-98)."""
-    with replaced(ProducerState, "find_duplicate", lambda self, header: None):
+    with replaced(ProducerState, "find_duplicate", lambda self, header, batch: None):
+        yield
+
+
+@mutant
+def take_what_was_given_up_for_written() -> Iterator[Any]:
+    """What an abort has dropped counts as written, so what has its sequences next is called a duplicate."""
+    with replaced(ProducerState, "drop", lambda self, batches: None):
+        yield
+
+
+@mutant
+def take_other_records_for_a_repeat() -> Iterator[Any]:
+    """After an abort, equal sequences are enough for a duplicate, whatever the records are."""
+    with replaced(ProducerState, "_ensure_same", lambda self, seen, header, batch: None):
         yield
 
 

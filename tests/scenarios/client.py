@@ -42,15 +42,18 @@ class Client:
         )
         return "added"
 
-    async def send(self, broker: ScriptedBroker, word: str, records: int, sent: Sent) -> str:
+    async def send(
+        self, broker: ScriptedBroker, word: str, records: int, sent: Sent, *, sequence: int | None, value: int
+    ) -> str:
         """Produce a batch of the open transaction."""
+        first = self._sequences[word] if sequence is None else sequence
         coordinator, partition = broker.coordinator, broker.partition(word)
         identity = self._transactional_id, self._producer_id, self._epoch
         built = build_batch(
-            [NewRecord(b"v")] * records,
+            [NewRecord(b"%d" % value)] * records,
             producer_id=self._producer_id,
             producer_epoch=self._epoch,
-            base_sequence=self._sequences[word],
+            base_sequence=first,
             transactional=True,
         )
         batch = memoryview(built)
@@ -62,7 +65,7 @@ class Client:
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         header = check_produced(batch)
         coordinator.append_draft(partition, batch, header, records, transaction, done.set_result)
-        self._sequences[word] += records
+        self._sequences[word] = first + records
         await done
         return "sent"
 

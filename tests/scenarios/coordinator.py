@@ -2,7 +2,8 @@
 
     CLIENT init ID                     InitProducerId
     CLIENT add PARTITION ...           AddPartitionsToTxn
-    CLIENT send PARTITION [records=]   Produce, in the open transaction
+    CLIENT send PARTITION [records=]   Produce, in the open transaction; [sequence=], by default the next one;
+                                       [value=] of all records
     CLIENT commit, CLIENT abort        EndTxn
                                        [over=] to these: the connection that carries it; 1 by default
     produce PARTITION [records=]       Produce of somebody without transactions
@@ -151,7 +152,14 @@ class CoordinatorScript:
             case "add":
                 return await client.add(self._broker, arguments, sent)
             case "send":
-                return await client.send(self._broker, arguments[0], given.get("records", 1), sent)
+                records, sequence, value = (
+                    given.get("records", 1),
+                    given.get("sequence"),
+                    given.get("value", 0),
+                )
+                return await client.send(
+                    self._broker, arguments[0], records, sent, sequence=sequence, value=value
+                )
             case "commit" | "abort":
                 return await client.end(self._broker, sent, commit=request == "commit")
         raise ValueError(f"no such request: {request}")

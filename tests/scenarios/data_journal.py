@@ -84,9 +84,9 @@ class DataJournalScript:
         match kind:
             case Kind.PLAIN:
                 producer = TransactionId(given.get("producer", NOBODY), given.get("epoch", 0), 0)
-                return state.fold_plain(entry, batch_of(producer, records, given.get("sequence", 0)))
+                return state.fold_plain(entry, batch_of(producer, records, given.get("sequence", 0)), b"")
             case Kind.DRAFT:
-                state.fold_draft(entry, batch_of(transaction, records, given.get("sequence", 0)))
+                state.fold_draft(entry, batch_of(transaction, records, given.get("sequence", 0)), b"")
                 return None
             case Kind.PREPARED:
                 return state.fold(entry, PREPARED_PAYLOAD.pack(branch.drafts, finished))

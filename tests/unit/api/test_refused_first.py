@@ -34,7 +34,7 @@ class Admitted:
         producer, sent = self.producer, header(sequence)
         try:
             try:
-                duplicate = producer.find_duplicate(sent)
+                duplicate = producer.find_duplicate(sent, b"")
             except UnknownProducer:
                 if not self.refused.may_begin("t", 0, sent):
                     raise

@@ -18,7 +18,7 @@ def draft(state: PartitionState, producer_id: int) -> None:
     transaction = TransactionId(producer_id, 0, 1)
     length = HEADER_BYTES + len(batch)
     state.fold_draft(
-        Entry(Kind.DRAFT, state.position, length, 1, 0, NOWHERE, transaction, 0), read_header(batch)
+        Entry(Kind.DRAFT, state.position, length, 1, 0, NOWHERE, transaction, 0), read_header(batch), batch
     )
 
 
@@ -28,6 +28,7 @@ def plain(state: PartitionState, producer_id: int) -> None:
     state.fold_plain(
         Entry(Kind.PLAIN, state.position, length, 1, 0, NOWHERE, TransactionId(-1, -1, -1), 0),
         read_header(batch),
+        batch,
     )
 
 

@@ -46,9 +46,9 @@ class Fold:
     def send(self, sequence: int, **fields: int) -> SeenBatch | None:
         """Take a batch, unless it is a duplicate. Raises RejectedBatch."""
         sent = header(sequence, **fields)
-        duplicate = self.state.producer(sent.producer_id, sent.producer_epoch).find_duplicate(sent)
+        duplicate = self.state.producer(sent.producer_id, sent.producer_epoch).find_duplicate(sent, b"")
         if duplicate is None:
-            self.state.fold_plain(self._next(Kind.PLAIN), sent)
+            self.state.fold_plain(self._next(Kind.PLAIN), sent, b"")
         return duplicate
 
     def discard(self, fence_epoch: int, epoch: int = 0) -> None:
@@ -149,7 +149,7 @@ def test_whatever_is_refused_or_repeated_each_batch_stands_once_and_in_order(
             if number == drop:
                 continue
             try:
-                if producer.find_duplicate(header(sequence)) is None:
+                if producer.find_duplicate(header(sequence), b"") is None:
                     producer.note(0, SeenBatch(sequence, sequence, UNKNOWN_OFFSET), 0)
                     written.append(sequence)
             except StaleDuplicate:

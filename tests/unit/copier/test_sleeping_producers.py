@@ -19,7 +19,7 @@ from faircopy.copier.checkpoint import (
 from faircopy.copier.fold import PartitionState
 from faircopy.copier.producer_row import decode_producer, encode_producer, last_position_in, outcomes_in
 from faircopy.copier.producer_table import ProducerTable
-from faircopy.copier.producers import BranchOutcome, ProducerState, SeenBatch
+from faircopy.copier.producers import DROPPED, NO_FINGERPRINT, BranchOutcome, ProducerState, SeenBatch
 from faircopy.errors import InvariantViolation
 from faircopy.journal.entry import TransactionId
 from faircopy.storage.state_store import Put
@@ -35,10 +35,19 @@ TRANSACTIONS = st.builds(TransactionId, st.just(PRODUCER_ID), EPOCHS, INT64)
 PRODUCERS = st.builds(
     ProducerState,
     EPOCHS,
-    st.lists(st.builds(SeenBatch, INT32, INT32, INT64), max_size=5).map(tuple),
+    st.lists(st.builds(SeenBatch, INT32, INT32, INT64, st.just(NO_FINGERPRINT)), max_size=5).map(tuple),
     st.integers(0, (1 << 64) - 1),
     st.lists(st.builds(BranchOutcome, TRANSACTIONS, st.booleans(), INT64), max_size=300),
     is_forgotten=st.booleans(),
+    follows_abort=st.just(False),
+) | st.builds(
+    ProducerState,
+    EPOCHS,
+    st.lists(st.builds(SeenBatch, INT32, INT32, INT64, st.integers(0, (1 << 32) - 1)), max_size=5).map(tuple),
+    st.integers(0, (1 << 64) - 1),
+    st.lists(st.builds(BranchOutcome, TRANSACTIONS, st.booleans(), INT64), max_size=300),
+    is_forgotten=st.booleans(),
+    follows_abort=st.just(True),
 )
 
 
@@ -57,6 +66,9 @@ def test_the_bytes_of_a_row() -> None:
     expected = "0002 03 000000000000000900000006 00000007 0000000000000008"
     expected += "0002 0000000000000003 01 00000000000000040002 0000000000000005 00 ffffffffffffffff"
     assert encode_producer(producer) == bytes.fromhex(expected)
+    after_abort = ProducerState(2, (SeenBatch(6, 7, DROPPED, 5),), 9, follows_abort=True)
+    expected = "0002 12 000000000000000900000006 00000007 fffffffffffffffe 00000005"
+    assert encode_producer(after_abort) == bytes.fromhex(expected)
 
 
 @given(PRODUCERS, st.integers(1, 15))
