@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from faircopy import __version__
+from faircopy.errors import FaircopyError
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.partition.partition import Partition
 from faircopy.serving.parts import Parts
@@ -33,11 +34,14 @@ api 20000 Inspect 0 flexible 0+
 
 
 async def inspect(request: Message, context: Context) -> Body:
-    """Inspect. Returns the document of the requested subject."""
+    """Inspect. Returns the document of the requested subject, or why there is none."""
     subject = SUBJECTS.get(request.subject)
     if subject is None:
         return {"error_code": ErrorCode.INVALID_REQUEST, "document": json.dumps(list(SUBJECTS))}
-    document = subject(context.parts)
+    try:
+        document = subject(context.parts)
+    except FaircopyError as error:
+        return {"error_code": ErrorCode.INVALID_CONFIG, "document": str(error)}
     if isinstance(document, Coroutine):
         document = await document
     return {"error_code": ErrorCode.NONE, "document": json.dumps(document)}
@@ -108,7 +112,8 @@ def partitions(parts: Parts) -> list[dict[str, Any]]:
 
 
 def tables(parts: Parts) -> list[dict[str, Any]]:
-    """What each plain table has published."""
+    """What each plain table has published. Raises NoArrow."""
+    parts.plain_tables.ensure_on()
     return [
         {
             "table": table.name,

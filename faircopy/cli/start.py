@@ -24,6 +24,7 @@ from faircopy.broker.follower import Follower
 from faircopy.broker.leadership import MemberOfASet, Start, leadership_of
 from faircopy.cli.logs import log_to_stderr
 from faircopy.cli.signals import end_before_ready, first_signal
+from faircopy.publish.arrow import OFF
 from faircopy.settings.sources import load_settings
 from faircopy.settings.table import BadSetting, Settings, changed_settings
 from faircopy.storage.descriptors import UNLIMITED
@@ -213,6 +214,8 @@ def log_start(broker: Broker) -> None:
     log.info("%s", broker.recovery)
     changed = ", ".join(f"{key}={value}" for key, value in changed_settings(settings).items())
     log.info("settings that differ from their defaults: %s", changed or "none")
+    if broker.plain_tables.are_off and (settings.plain_enabled or broker.plain_tables.tables):
+        log.warning("%s. To do without them: --set plain.enabled=false", OFF)
     for listener in broker.server.listeners:
         told = listener.advertised or (
             "the address that they connected to" if listener.address.is_wildcard else "the same"
