@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import click
-import uvloop
 
 from faircopy import __version__
 from faircopy.broker.broker import Broker
@@ -24,6 +23,7 @@ from faircopy.broker.follower import Follower
 from faircopy.broker.leadership import MemberOfASet, Start, leadership_of
 from faircopy.cli.logs import log_to_stderr
 from faircopy.cli.signals import end_before_ready, first_signal
+from faircopy.loop.running import run as run_on_a_loop
 from faircopy.publish.arrow import OFF
 from faircopy.settings.sources import load_settings
 from faircopy.settings.table import BadSetting, Settings, changed_settings
@@ -143,7 +143,7 @@ def start(
     give_memory_back()
     # A program that includes this command may name another broker class in the command's context.
     choices = Choices(repair, Start(new_set, broker_ids(replicas), alone))
-    sys.exit(uvloop.run(run(settings, descriptors_max, broker_type or Broker, choices)))
+    sys.exit(run_on_a_loop(run(settings, descriptors_max, broker_type or Broker, choices)))
 
 
 class Choices(NamedTuple):
