@@ -9,7 +9,6 @@ import json
 import os
 import resource
 from collections.abc import Callable, Coroutine, Mapping
-from pathlib import Path
 from typing import Any
 
 from faircopy import __version__
@@ -19,6 +18,7 @@ from faircopy.partition.partition import Partition
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.settings.table import changed_settings
+from faircopy.storage.process import memory_bytes, memory_peak_bytes
 from faircopy.transactions.joint_group import NO_KEY
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
@@ -76,7 +76,7 @@ def about_broker(parts: Parts) -> dict[str, Any]:
         "connections": len(parts.server.admission.connections),
         "requests_in_flight_bytes": parts.server.admission.in_flight_bytes,
         "memory_bytes": memory_bytes(),
-        "memory_peak_bytes": usage.ru_maxrss * 1024,
+        "memory_peak_bytes": memory_peak_bytes(),
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "loop_stalls": parts.stalls.stalls,
         "loop_stall_worst_ms": round(parts.stalls.worst_ms, 3),
@@ -179,15 +179,6 @@ async def replicas(parts: Parts) -> dict[str, Any] | None:
 def name_of(participant: TopicIdPartition, partitions: Mapping[TopicIdPartition, Partition]) -> str:
     """A participant's name, or its id if its topic is deleted."""
     return str(partitions[participant].name) if participant in partitions else f"{participant} (deleted)"
-
-
-def memory_bytes() -> int | None:
-    """The memory that this process uses now; None if the system does not say."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, ValueError):
-        return None
-    return pages * resource.getpagesize()
 
 
 SUBJECTS: dict[str, Callable[[Parts], Any]] = {

@@ -8,7 +8,6 @@ import ctypes
 import gc
 import logging
 import os
-import resource
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -27,11 +26,10 @@ from faircopy.loop.running import run as run_on_a_loop
 from faircopy.publish.arrow import OFF
 from faircopy.settings.sources import load_settings
 from faircopy.settings.table import BadSetting, Settings, changed_settings
-from faircopy.storage.descriptors import UNLIMITED
+from faircopy.storage.process import allow_many_files, keep_no_files
 
 EX_IOERR = 74
 EX_TEMPFAIL = 75
-STANDARD_ERROR = 2
 BROKER_ID_MAX = 2**31 - 1
 MALLOC_OPTIONS = {
     -1: 8 << 20,  # M_TRIM_THRESHOLD, in bytes
@@ -257,16 +255,6 @@ def begin_anew() -> NoReturn:
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
-def keep_no_files() -> None:
-    """Have an exec close everything but the standard streams: LMDB leaves that out for its data files.
-    (Closing them here would release locks while threads still write.)
-    """
-    for link in list(Path("/dev/fd").iterdir()):
-        if int(link.name) > STANDARD_ERROR:
-            with contextlib.suppress(OSError):  # the one that listed the others is closed by now
-                os.set_inheritable(int(link.name), False)
-
-
 def give_memory_back() -> None:
     """Have glibc keep less free memory. By default each disk thread gets an arena of its own, which keeps
     tens of MiB, and the memory of frames of several MiB may never go back to the system.
@@ -275,13 +263,3 @@ def give_memory_back() -> None:
         libc = ctypes.CDLL(None)
         for parameter, value in MALLOC_OPTIONS.items():
             libc.mallopt(parameter, value)
-
-
-def allow_many_files() -> int:
-    """Raise the limit of open files as far as the system allows, since partitions need many; return it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft if soft != resource.RLIM_INFINITY else UNLIMITED

@@ -1,13 +1,20 @@
-"""A broker on asyncio's own event loop, where uvloop is not installed."""
+"""A broker where uvloop is not installed, and where what Linux alone has is missing, all at once."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, Producer
 
+from faircopy.verify.directory import DirectoryCheck
 from tests.broker_process import BrokerProcess
 
+UVLOOP = ("uvloop",)
+OF_LINUX = (
+    "os:posix_fallocate", "os:fdatasync", "os:RWF_NOWAIT", "os:preadv", "os:pwritev", "os:sendfile",
+    "time:CLOCK_BOOTTIME", "socket:MSG_MORE", "/proc",
+)  # fmt: skip
 LARGE = b"v" * 500_000
 
 
@@ -37,10 +44,11 @@ def read(broker: BrokerProcess, count: int) -> list[bytes]:
     return found
 
 
-def test_what_is_committed_is_read_after_a_kill(tmp_path: Path) -> None:
+@pytest.mark.parametrize("missing", [UVLOOP, OF_LINUX, UVLOOP + OF_LINUX])
+def test_what_is_committed_is_read_after_a_kill(tmp_path: Path, missing: tuple[str, ...]) -> None:
     """Large values: their responses are sent from files (`net/file_sender.py`)."""
     broker = BrokerProcess(tmp_path, "plain.interval.ms=50")
-    broker.program = ("tests.processes.without", "uvloop")
+    broker.program = ("tests.processes.without", ",".join(missing))
     committed = [b"%d" % number + LARGE for number in range(20)]
     with broker:
         commit(broker, committed)
@@ -51,4 +59,5 @@ def test_what_is_committed_is_read_after_a_kill(tmp_path: Path) -> None:
         assert read(broker, 21) == [*committed, b"last"]
         broker.restart(kill=False)
         broker.ensure_no_traceback()
-    assert "uvloop is not installed" in broker.log
+    assert ("uvloop is not installed" in broker.log) == ("uvloop" in missing)
+    assert list(DirectoryCheck(broker.data_directory).run()) == []
