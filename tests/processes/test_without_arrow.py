@@ -28,6 +28,12 @@ for module in pkgutil.walk_packages(faircopy.__path__, "faircopy."):
     except ImportError as error:
         print(module.name)
 """
+SPARK = """
+import sys
+sys.modules["pyarrow"] = None
+from faircopy.spark.data_source import FaircopyDataSource
+FaircopyDataSource({})
+"""
 OF_VERIFY = {f"faircopy.verify.{name}" for name in ("log_rows", "parquet_damage", "plain_tables")}
 
 
@@ -37,6 +43,11 @@ def test_who_imports_it() -> None:
     assert not run.returncode, run.stderr
     others = {name for name in run.stdout.split() if name.split(".")[1] not in ("publish", "spark")}
     assert others == OF_VERIFY
+
+
+def test_sparks_source_says_what_it_needs() -> None:
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", SPARK], capture_output=True, text=True)
+    assert f'NoArrow: format("faircopy") needs pyarrow, which is not installed: {REMEDY}' in run.stderr
 
 
 def faircopy(*arguments: str, code: int = 0) -> str:
