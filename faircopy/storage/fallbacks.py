@@ -18,8 +18,9 @@ NO_SUCH_CALL = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
 
 def allocate(descriptor: int, end: int) -> None:
     """As posix_fallocate: let a file grow to `end`, with space for it all. If there is none, it stays as it
-    was. (What overwrites may need space again where a file system copies on write, as APFS does: a full disk
-    then shows at the write.)
+    was. Nobody may write beyond its end meanwhile: of journals and of the state store, one write is made at a
+    time, after its space is reserved. (Where a file system copies on write, as APFS does, overwriting takes
+    space again: a full disk then shows at the write.)
     """
     size = os.fstat(descriptor).st_size
     at = size
