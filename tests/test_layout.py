@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "catalogue": {"journal", "storage", "loop", "settings"},
     "arbiter": {"storage", "wire", "settings"},
     "replication": {"journal", "arbiter", "storage", "loop", "wire", "settings"},
-    "publish": {"wire", "settings"},
+    "publish": {"wire", "settings", "storage"},
     "transactions": LOGS,
     "groups": LOGS,
     "hosting": LOGS | {"catalogue", "publish", "transactions", "groups"},
@@ -263,6 +263,15 @@ def test_only_storage_opens_the_doors() -> None:
     others = [path for path in MODULES if part_of(path) not in ("storage", "cli", "client")]
     found = [path for path in others if roots(path) & ONLY_STORAGE]
     assert names(found) == []
+
+
+OF_LINUX = re.compile(r"posix_fallocate\(|os\.fdatasync|RWF_|CLOCK_BOOTTIME|sendfile\(|MSG_MORE|\"/proc")
+
+
+def test_what_linux_alone_has_is_in_one_place() -> None:
+    """So that each call of it has a fallback beside it."""
+    found = [path for path in MODULES if OF_LINUX.search(path.read_text())]
+    assert names(found) == ["faircopy/storage/system.py"]
 
 
 def test_names_and_sizes() -> None:

@@ -9,15 +9,16 @@ import json
 import os
 import resource
 from collections.abc import Callable, Coroutine, Mapping
-from pathlib import Path
 from typing import Any
 
 from faircopy import __version__
+from faircopy.errors import FaircopyError
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.partition.partition import Partition
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.settings.table import changed_settings
+from faircopy.storage.process import memory_bytes, memory_peak_bytes
 from faircopy.transactions.joint_group import NO_KEY
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
@@ -33,11 +34,14 @@ api 20000 Inspect 0 flexible 0+
 
 
 async def inspect(request: Message, context: Context) -> Body:
-    """Inspect. Returns the document of the requested subject."""
+    """Inspect. Returns the document of the requested subject, or why there is none."""
     subject = SUBJECTS.get(request.subject)
     if subject is None:
         return {"error_code": ErrorCode.INVALID_REQUEST, "document": json.dumps(list(SUBJECTS))}
-    document = subject(context.parts)
+    try:
+        document = subject(context.parts)
+    except FaircopyError as error:
+        return {"error_code": ErrorCode.INVALID_CONFIG, "document": str(error)}
     if isinstance(document, Coroutine):
         document = await document
     return {"error_code": ErrorCode.NONE, "document": json.dumps(document)}
@@ -72,7 +76,7 @@ def about_broker(parts: Parts) -> dict[str, Any]:
         "connections": len(parts.server.admission.connections),
         "requests_in_flight_bytes": parts.server.admission.in_flight_bytes,
         "memory_bytes": memory_bytes(),
-        "memory_peak_bytes": usage.ru_maxrss * 1024,
+        "memory_peak_bytes": memory_peak_bytes(),
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "loop_stalls": parts.stalls.stalls,
         "loop_stall_worst_ms": round(parts.stalls.worst_ms, 3),
@@ -108,7 +112,8 @@ def partitions(parts: Parts) -> list[dict[str, Any]]:
 
 
 def tables(parts: Parts) -> list[dict[str, Any]]:
-    """What each plain table has published."""
+    """What each plain table has published. Raises NoArrow."""
+    parts.plain_tables.ensure_on()
     return [
         {
             "table": table.name,
@@ -174,15 +179,6 @@ async def replicas(parts: Parts) -> dict[str, Any] | None:
 def name_of(participant: TopicIdPartition, partitions: Mapping[TopicIdPartition, Partition]) -> str:
     """A participant's name, or its id if its topic is deleted."""
     return str(partitions[participant].name) if participant in partitions else f"{participant} (deleted)"
-
-
-def memory_bytes() -> int | None:
-    """The memory that this process uses now; None if the system does not say."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, ValueError):
-        return None
-    return pages * resource.getpagesize()
 
 
 SUBJECTS: dict[str, Callable[[Parts], Any]] = {

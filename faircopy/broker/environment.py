@@ -15,6 +15,7 @@ from pathlib import Path
 from faircopy.arbiter.address import ArbiterOptions
 from faircopy.arbiter.backend import Backend
 from faircopy.arbiter.backends import open_backend
+from faircopy.publish.arrow import has_arrow
 from faircopy.publish.client import Publisher, PublisherProcess
 from faircopy.storage.boot import boot_id
 from faircopy.storage.clock import MachineClock, SystemClock
@@ -90,6 +91,10 @@ class Environment:
         """The arbiter of a replica set, for a process with a name that no other has. Raises FaircopyError."""
         return open_backend(options, set_name, name, loop)
 
-    def publisher(self, now_ms: Callable[[], int], idle_seconds: float) -> Publisher:
-        """A publisher in a process of its own, which ends once it has been idle for `idle_seconds`."""
+    def publisher(self, now_ms: Callable[[], int], idle_seconds: float) -> Publisher | None:
+        """A publisher in a process of its own, which ends once it has been idle for `idle_seconds`. None if
+        what it writes with is not installed.
+        """
+        if not has_arrow():
+            return None
         return PublisherProcess(now_ms, idle_seconds=idle_seconds)

@@ -21,6 +21,9 @@ from faircopy.errors import FaircopyError
 
 EXIT_ABORTED = 130
 EXIT_NO_READER = 141
+NOT_ON_WINDOWS = (
+    "faircopy: it does not run on Windows: use it in WSL (the Windows Subsystem for Linux) or in a container"
+)
 
 COMMANDS = {
     "start": "faircopy.cli.start:start",
@@ -85,7 +88,9 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line. On Windows that says where to run it, before anything of Unix is imported."""
+    if sys.platform == "win32":
+        sys.exit(NOT_ON_WINDOWS)
     run(cli)
 
 

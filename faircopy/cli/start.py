@@ -8,14 +8,12 @@ import ctypes
 import gc
 import logging
 import os
-import resource
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import click
-import uvloop
 
 from faircopy import __version__
 from faircopy.broker.broker import Broker
@@ -24,13 +22,14 @@ from faircopy.broker.follower import Follower
 from faircopy.broker.leadership import MemberOfASet, Start, leadership_of
 from faircopy.cli.logs import log_to_stderr
 from faircopy.cli.signals import end_before_ready, first_signal
+from faircopy.loop.running import run as run_on_a_loop
+from faircopy.publish.arrow import OFF
 from faircopy.settings.sources import load_settings
 from faircopy.settings.table import BadSetting, Settings, changed_settings
-from faircopy.storage.descriptors import UNLIMITED
+from faircopy.storage.process import allow_many_files, keep_no_files
 
 EX_IOERR = 74
 EX_TEMPFAIL = 75
-STANDARD_ERROR = 2
 BROKER_ID_MAX = 2**31 - 1
 MALLOC_OPTIONS = {
     -1: 8 << 20,  # M_TRIM_THRESHOLD, in bytes
@@ -142,7 +141,7 @@ def start(
     give_memory_back()
     # A program that includes this command may name another broker class in the command's context.
     choices = Choices(repair, Start(new_set, broker_ids(replicas), alone))
-    sys.exit(uvloop.run(run(settings, descriptors_max, broker_type or Broker, choices)))
+    sys.exit(run_on_a_loop(run(settings, descriptors_max, broker_type or Broker, choices)))
 
 
 class Choices(NamedTuple):
@@ -213,6 +212,8 @@ def log_start(broker: Broker) -> None:
     log.info("%s", broker.recovery)
     changed = ", ".join(f"{key}={value}" for key, value in changed_settings(settings).items())
     log.info("settings that differ from their defaults: %s", changed or "none")
+    if broker.plain_tables.are_off and (settings.plain_enabled or broker.plain_tables.tables):
+        log.warning("%s. To do without them: --set plain.enabled=false", OFF)
     for listener in broker.server.listeners:
         told = listener.advertised or (
             "the address that they connected to" if listener.address.is_wildcard else "the same"
@@ -254,16 +255,6 @@ def begin_anew() -> NoReturn:
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
-def keep_no_files() -> None:
-    """Have an exec close everything but the standard streams: LMDB leaves that out for its data files.
-    (Closing them here would release locks while threads still write.)
-    """
-    for link in list(Path("/dev/fd").iterdir()):
-        if int(link.name) > STANDARD_ERROR:
-            with contextlib.suppress(OSError):  # the one that listed the others is closed by now
-                os.set_inheritable(int(link.name), False)
-
-
 def give_memory_back() -> None:
     """Have glibc keep less free memory. By default each disk thread gets an arena of its own, which keeps
     tens of MiB, and the memory of frames of several MiB may never go back to the system.
@@ -272,13 +263,3 @@ def give_memory_back() -> None:
         libc = ctypes.CDLL(None)
         for parameter, value in MALLOC_OPTIONS.items():
             libc.mallopt(parameter, value)
-
-
-def allow_many_files() -> int:
-    """Raise the limit of open files as far as the system allows, since partitions need many; return it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft if soft != resource.RLIM_INFINITY else UNLIMITED

@@ -23,7 +23,7 @@ def list_tables(broker: str, as_json: bool) -> None:
     """Show all plain tables: their topics, what is published, and what is waiting."""
     with BrokerConnection(broker) as connection:
         answer = connection.ask(INSPECT, 0, {"subject": "tables"})
-    ensure_ok(answer.error_code, None, "listing plain tables")
+    ensure_ok(answer.error_code, answer.document, "listing plain tables")
     show(json.loads(answer.document), as_json, empty="no plain tables yet: each topic gets one")
 
 
@@ -58,6 +58,9 @@ def relocate(directory: Path, as_json: bool) -> None:
     \b
     Example: faircopy tables relocate /srv/faircopy-data/plain/orders
     """
+    from faircopy.publish.arrow import ensure_arrow
+
+    ensure_arrow("checking the files of a plain table")
     from faircopy.publish.files import Files
     from faircopy.publish.relocate import relocate as rewrite
 

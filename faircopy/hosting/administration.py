@@ -36,7 +36,7 @@ from faircopy.errors import FaircopyError, invariant
 from faircopy.hosting.hosted_topic import HostedTopic, settings_text
 from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.hosting.stopping import Stopping
-from faircopy.hosting.table_agreement import ensure_agreement, ensure_no_table
+from faircopy.hosting.table_agreement import ensure_agreement, ensure_no_table, ensure_none_is_asked_for
 from faircopy.hosting.topic_changes import DecideCount, DecideNew, TopicChanges
 from faircopy.journal.errors import JournalFull, NotEnoughReplicas
 from faircopy.journal.identity import TopicIdPartition
@@ -145,6 +145,9 @@ class TopicAdministration:
         """Raise InvalidTopicConfig if a topic can't have the plain table that its settings ask for."""
         if self._hosted.is_shared:
             ensure_no_table(name, configs)
+        if self._hosted.tables_are_off:
+            before = self._hosted.topics.get(name)
+            ensure_none_is_asked_for(name, configs, before.topic.configs if before is not None else {})
         ensure_agreement(name, configs, self._hosted.topics, changes.topics.values())
 
     async def _make_new(self, changes: TopicChanges, stored: Sequence[Topic], pace: Pace) -> None:

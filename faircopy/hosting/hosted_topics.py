@@ -19,7 +19,9 @@ from faircopy.storage.data_directory import DataDirectory
 
 
 class HostedTopics:
-    """All topics of this broker, by name, and their partitions."""
+    """All topics of this broker, by name, and their partitions. `tables_are_off`: nobody here can write plain
+    tables.
+    """
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class HostedTopics:
         self.topics: dict[str, HostedTopic] = {}
         self._partitions: dict[tuple[str, int], HostedPartition] = {}
         self._by_id: dict[TopicIdPartition, HostedPartition] = {}
+        self.tables_are_off = False
         self.on_change: Callable[[HostedTopic, bool], None] = lambda _topic, _exists: None
 
     # -- looking up ------------------------------------------------------------------------------------------

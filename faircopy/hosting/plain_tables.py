@@ -22,6 +22,7 @@ from faircopy.journal.errors import JournalFull
 from faircopy.journal.options import Durability
 from faircopy.partition.hosted import HostedPartition
 from faircopy.publish import names
+from faircopy.publish.arrow import OFF, NoArrow
 from faircopy.publish.client import Publisher, PublishError
 from faircopy.publish.layout import Layout, TopicColumns
 from faircopy.publish.requests import Chunk, Cut, Publish, Tidied, Tidy
@@ -125,11 +126,13 @@ class PlainTables:
         clock: Clock,
         directory: Path,
         durability: Durability,
-        publisher: Publisher,
+        publisher: Publisher | None,
         space: SpaceWatch,
         is_whole: Callable[[], bool],
     ) -> None:
-        """`is_whole()` says whether all partitions have a leader; if not, a cut might split a transaction."""
+        """`is_whole()` says whether all partitions have a leader; if not, a cut might split a transaction.
+        Without a publisher, the tables stay as they are, until a start that has one.
+        """
         self._hosted = hosted
         self._catalogue = catalogue
         self._disk = disk
@@ -141,9 +144,25 @@ class PlainTables:
         self._publisher = publisher
         self._turns = asyncio.Semaphore(TABLES_AT_ONCE)
         self.tables: dict[str, PlainTable] = {}
+        hosted.tables_are_off = self.are_off
         hosted.on_change = self._topic_changed
         for each in hosted.topics.values():
             self._topic_changed(each, exists=True)
+
+    @property
+    def are_off(self) -> bool:
+        """Whether there is nobody who could write a table."""
+        return self._publisher is None
+
+    def ensure_on(self) -> None:
+        """Raise NoArrow if there is nobody who could write a table."""
+        if self.are_off:
+            raise NoArrow(OFF)
+
+    @property
+    def _writer(self) -> Publisher:
+        assert self._publisher is not None  # else nothing runs here
+        return self._publisher
 
     # -- which topic is in which table -----------------------------------------------------------------------
 
@@ -195,13 +214,13 @@ class PlainTables:
             del self.tables[name]
         # A topic that never had a table must not start the publisher.
         if any(exists(self._directory / each) for each in names.all_of(name)):
-            await self._publisher.drop_table(name, str(self._directory / name))
+            await self._writer.drop_table(name, str(self._directory / name))
 
     # -- publishing ------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Publish whatever is due, forever."""
-        while True:
+        while not self.are_off:
             await asyncio.sleep(TICK_SECONDS)
             try:
                 await self._drop_doomed()
@@ -254,7 +273,7 @@ class PlainTables:
             log.log(logging.INFO if retry else logging.ERROR, "plain table %s: %s", table.name, error)
 
     async def _open(self, table: PlainTable) -> None:
-        held = await self._publisher.open_table(table.name, str(table.directory), table.layout)
+        held = await self._writer.open_table(table.name, str(table.directory), table.layout)
         table.next_offsets = {
             (topic, partition): offset
             for topic, offsets in held.next_offsets.items()
@@ -283,7 +302,7 @@ class PlainTables:
         await asyncio.gather(*(self._reached(partition, end) for partition, end in cut))
         parts = [await self._part(table, partition, end) for partition, end in cut]
         parts = [part for part in parts if part.end_offset > part.first_offset]
-        published = await self._publisher.publish(
+        published = await self._writer.publish(
             Publish(table.name, str(table.directory), tuple(parts), table.layout)
         )
         table.next_offsets |= {(part.topic, part.partition): part.end_offset for part in parts}
@@ -320,7 +339,7 @@ class PlainTables:
         if not table.topics:
             return
         upkeep = self._upkeep(table)
-        tidied = await self._publisher.tidy(Tidy(table.name, str(table.directory), upkeep))
+        tidied = await self._writer.tidy(Tidy(table.name, str(table.directory), upkeep))
         is_waiting = tidied.retired_files or any(keep.age_ms != FOREVER_MS for keep in upkeep.keeps)
         wait_ms = min(TIDY_INTERVAL_MS, upkeep.grace_ms) if is_waiting else math.inf
         table.tidy_due_ms = self._clock.monotonic_ms() + wait_ms
@@ -344,6 +363,8 @@ class PlainTables:
 
     def unpublished_from(self, partition: HostedPartition) -> int | None:
         """The first offset that a table still waits for; None if none does, or if there is no room for it."""
+        if self.are_off:
+            return None  # as if the topic had no table: nobody knows whether it will ever be written
         for table in self.tables.values():
             if self._space.shortage is None and any(each is partition for each in table.partitions()):
                 return table.next_offsets.get(partition.name, 0) if table.is_open else 0
@@ -377,7 +398,8 @@ class PlainTables:
 
     async def stop(self) -> None:
         """Stop the publisher's process."""
-        await self._publisher.stop()
+        if self._publisher is not None:
+            await self._publisher.stop()
 
 
 def tell_what_went(table: PlainTable, upkeep: Upkeep, tidied: Tidied) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from faircopy.catalogue.topic_configs import InvalidTopicConfig, value_in
 from faircopy.catalogue.topics import Topic
 from faircopy.hosting.hosted_topic import HostedTopic
+from faircopy.publish.arrow import OFF
 from faircopy.publish.names import UNREADABLE
 from faircopy.settings.columns import Column, conflict, parse_columns, quoted
 
@@ -51,6 +52,17 @@ def ensure_no_table(name: str, configs: Mapping[str, str]) -> None:
         raise InvalidTopicConfig(
             f"topic {name!r} can't have a plain table (topic setting plain.enabled): several replicas keep "
             f"it, and another leader's own table would lack what this one has published. Leave it out for now"
+        )
+
+
+def ensure_none_is_asked_for(name: str, configs: Mapping[str, str], before: Mapping[str, str]) -> None:
+    """Raise InvalidTopicConfig if a topic asks for a plain table that nobody can write here. One that has
+    asked `before` may keep its settings, and gets its table when somebody can.
+    """
+    if configs.get("plain.enabled") == "true" != before.get("plain.enabled"):
+        raise InvalidTopicConfig(
+            f"topic {name!r} can't have a plain table (topic setting plain.enabled): {OFF}. Or leave the "
+            f"setting out: the topic gets its table once pyarrow is there"
         )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from faircopy.net.gate import Gate
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.file import FileRange
-from faircopy.storage.system import Buffer
+from faircopy.storage.system import SEND_MORE, Buffer
 
 # A thread that has sent this much gives others a turn: fsyncs of commits may be waiting.
 TURN_BYTES = 4 << 20
@@ -131,7 +131,7 @@ def send_piece(to: socket.socket, piece: Piece, size: int, has_more: bool) -> in
     if isinstance(piece, FileRange):
         return piece.file.send(to.fileno(), piece.position, size)
     # The head waits for the data that follows it, so that they share a packet.
-    return to.send(memoryview(piece)[:size], socket.MSG_MORE if has_more else 0)
+    return to.send(memoryview(piece)[:size], SEND_MORE if has_more else 0)
 
 
 def rest_of(piece: Piece, sent: int) -> Piece | None:

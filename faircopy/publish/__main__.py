@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import resource
 import signal
 import sys
 from importlib.abc import MetaPathFinder
 from typing import BinaryIO
 
 from faircopy.publish.files import Files, FsyncError
+from faircopy.storage.process import allow_many_files
 
 NICENESS = 5  # readers can wait a little; producers should not
 FSYNC_FAILED = 5  # exit status
@@ -29,7 +29,7 @@ def main() -> int:
         # Signals that a terminal or a service manager sends to all processes are for the broker; then stdin
         # ends.
         signal.signal(number, signal.SIG_IGN)
-    _raise_limit_of_open_files()
+    allow_many_files()  # each open table keeps one open, its lock
     logging.basicConfig(stream=sys.stderr, format="faircopy.publish: %(levelname)s: %(message)s")
     replies = _private_stdout()
     try:
@@ -71,12 +71,6 @@ def _private_stdout() -> BinaryIO:
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return replies
-
-
-def _raise_limit_of_open_files() -> None:
-    """Each open table keeps one file open, its lock."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 if __name__ == "__main__":

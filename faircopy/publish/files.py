@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from faircopy.errors import FaircopyError
 from faircopy.publish import names
+from faircopy.storage.system import sync_all
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -171,7 +172,7 @@ class Files:
 
 def _fsync(descriptor: int, path: Path) -> None:
     try:
-        os.fsync(descriptor)
+        sync_all(descriptor)
     except OSError as error:
         raise FsyncError(f"fsync of {path}: {error.strerror}; see the system's log for the disk") from error
 

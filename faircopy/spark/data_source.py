@@ -11,6 +11,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from faircopy.publish.arrow import ensure_arrow
 from faircopy.spark.options import BadOption
 from faircopy.spark.sink import BatchWriter, SinkOptions, StreamWriter
 from faircopy.spark.source import BatchReader, StreamReader
@@ -19,6 +20,11 @@ from faircopy.spark.source_options import SourceOptions
 
 class FaircopyDataSource(DataSource):
     """Reads committed messages, whole transactions at a time, and writes each row exactly once."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        """Raises NoArrow: without pyarrow, Spark's own processes would just end, and say nothing of it."""
+        ensure_arrow('format("faircopy")')
+        super().__init__(options)
 
     @classmethod
     def name(cls) -> str:

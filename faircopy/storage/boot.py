@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+from faircopy.storage.system import read_proc
 
 
 def boot_id() -> str:
@@ -13,7 +11,4 @@ def boot_id() -> str:
     While it stays the same, the bytes that a process has written are in the page cache, even if the process
     was killed.
     """
-    try:
-        return BOOT_ID.read_text().strip()
-    except OSError:
-        return ""
+    return (read_proc("sys/kernel/random/boot_id") or "").strip()

@@ -6,6 +6,8 @@ import json
 import time
 from typing import NamedTuple, Protocol
 
+from faircopy.storage.system import uptime_ns
+
 
 class Clock(Protocol):
     """Three clocks: one for people and timestamps, and two that never jump."""
@@ -48,7 +50,7 @@ class SystemClock:
         return time.monotonic_ns() / 1e6
 
     def uptime_ms(self) -> int:
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+        return uptime_ns() // 1_000_000
 
 
 class SteadyNote(NamedTuple):

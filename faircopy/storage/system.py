@@ -1,5 +1,5 @@
 """The calls to the operating system that touch files, all in one place, so that tests can substitute a lying
-disk.
+disk; and all that Linux alone has, each with what other systems get in its place (`storage/fallbacks.py`).
 
 `System` is the real one. Its methods raise OSError, like the calls themselves. All other code uses
 `storage/file.py` and `storage/paths.py`, which say what was being done and raise errors of ours
@@ -9,12 +9,18 @@ disk.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import socket
 import stat
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from faircopy.storage import fallbacks
 
 Buffer = bytes | bytearray | memoryview
 
@@ -56,6 +62,8 @@ class System:
         """Write some of the bytes, and return how many."""
         if len(buffers) == 1:
             return os.pwrite(descriptor, buffers[0], position)
+        if not hasattr(os, "pwritev"):
+            return fallbacks.write(descriptor, buffers, position)
         return os.pwritev(descriptor, buffers, position)
 
     def read(self, descriptor: int, size: int, position: int) -> bytes:
@@ -63,29 +71,39 @@ class System:
         return os.pread(descriptor, size, position)
 
     def read_cached(self, descriptor: int, buffer: bytearray, position: int) -> int:
-        """Read without waiting for the disk."""
+        """Read without waiting for the disk. Raises OSError with ENOSYS if that can't be done."""
+        if not hasattr(os, "RWF_NOWAIT"):
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
         return os.preadv(descriptor, [buffer], position, os.RWF_NOWAIT)
 
     def send(self, descriptor: int, socket_descriptor: int, position: int, size: int) -> int:
         """Send some of the bytes to a socket."""
+        if sys.platform != "linux" or not hasattr(os, "sendfile"):
+            return fallbacks.send(descriptor, socket_descriptor, position, size)
         return os.sendfile(socket_descriptor, descriptor, position, size)
 
     def allocate(self, descriptor: int, end: int) -> None:
         """Reserve disk space for the file up to byte `end`; the file grows to that size."""
-        os.posix_fallocate(descriptor, 0, end)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(descriptor, 0, end)
+        else:
+            fallbacks.allocate(descriptor, end)
 
     def truncate(self, descriptor: int, size: int) -> None:
         """Cut a file, or let it grow, to this size."""
         os.ftruncate(descriptor, size)
 
     def sync(self, descriptor: int) -> None:
-        os.fdatasync(descriptor)
+        if hasattr(os, "fdatasync"):
+            os.fdatasync(descriptor)
+        else:
+            sync_all(descriptor)
 
     def sync_directory(self, path: Path) -> None:
         """Make the names in a directory durable."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            sync_all(descriptor)
         finally:
             os.close(descriptor)
 
@@ -152,6 +170,33 @@ class System:
             os.close(descriptor)
             raise
         return descriptor
+
+
+SEND_MORE = getattr(socket, "MSG_MORE", 0)
+"""Says of what is sent that more follows, so that they share a packet; 0 where that can't be said."""
+
+
+def sync_all(descriptor: int) -> None:
+    """Make a file, or the names in a directory, durable, against a loss of power too. Raises OSError."""
+    if hasattr(fcntl, "F_FULLFSYNC"):
+        fallbacks.flush_drive(descriptor)
+    else:
+        os.fsync(descriptor)
+
+
+def uptime_ns() -> int:
+    """Nanoseconds since the machine was booted, including those in which it was suspended. On a Mac, which
+    has no CLOCK_BOOTTIME, CLOCK_MONOTONIC counts these, too.
+    """
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def read_proc(name: str) -> str | None:
+    """The text of a file below /proc; None if the system has none of this name."""
+    try:
+        return Path("/proc", name).read_text()
+    except OSError:
+        return None
 
 
 _mounted = System()

@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from faircopy.catalogue.journal import catalogue_directory
 from faircopy.catalogue.topics import Topic, Topics, of_no_topic
 from faircopy.groups.offsets_journals import OFFSETS_DIRECTORY
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
+from faircopy.publish.arrow import NoArrow, ensure_arrow
 from faircopy.shard.shard import METADATA_DIRECTORY
 from faircopy.storage.data_directory import DataDirectoryError, read_format
 from faircopy.storage.paths import list_directory
 from faircopy.storage.sealed import DamagedRecord, DamagedState
 from faircopy.storage.state_store import StateStore
 from faircopy.verify.findings import Advance, Finding
-from faircopy.verify.log_rows import LogRows
 from faircopy.verify.loose_files import check_loose_journal, check_loose_log
 from faircopy.verify.partition import PartitionCheck, load_checkpoint
-from faircopy.verify.plain_tables import PlainTableCheck, TablePartition
 from faircopy.verify.shared_journals import CatalogueCheck, OffsetsCheck, check_metadata_journal
 from faircopy.verify.span_check import stored_spans
 from faircopy.verify.state import StateCheck
+
+if TYPE_CHECKING:  # at run time only where there are plain tables: these need pyarrow
+    from faircopy.verify.log_rows import LogRows
+    from faircopy.verify.plain_tables import TablePartition
 
 
 class NamedCheck(NamedTuple):
@@ -112,6 +115,7 @@ class DirectoryCheck:
         return NamedCheck(f"{topic.name}-{number}", check.run)
 
     def _plain(self, directory: Path, topics: list[Topic], store: StateStore) -> NamedCheck:
+        """A table that can't be checked is a finding, too: nobody may take it for sound."""
         known = {topic.id.hex: topic for topic in topics}
 
         def open_log(partition: TablePartition) -> LogRows | None:
@@ -125,9 +129,17 @@ class DirectoryCheck:
                 else None
             )
 
-        return NamedCheck(
-            f"plain table {directory.name}", PlainTableCheck(directory, open_log, self._advance).run
-        )
+        def run() -> Iterator[Finding]:
+            try:
+                ensure_arrow("checking a plain table")
+            except NoArrow as error:
+                yield Finding(directory, None, f"not checked: {error}")
+                return
+            from faircopy.verify.plain_tables import PlainTableCheck
+
+            yield from PlainTableCheck(directory, open_log, self._advance).run()
+
+        return NamedCheck(f"plain table {directory.name}", run)
 
     def _log_rows(
         self, topic: Topic, number: int, end_offset: int | None, store: StateStore
@@ -138,6 +150,8 @@ class DirectoryCheck:
             spans = stored_spans(store, identity)
         except DamagedState:
             return None
+        from faircopy.verify.log_rows import LogRows
+
         log = self.path / "log" / topic.directory_name / str(number)
         return LogRows((topic.name, topic.id.hex, number), log, checkpoint, spans, end_offset)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from faircopy import __version__
+from faircopy.publish.arrow import REMEDY
 
 ROOT = Path(__file__).parents[2]
 TEXTS = {".md", ".py", ".sh", ".toml", ".txt", ".xml", ".yaml", ".yml"}
@@ -83,6 +84,19 @@ def test_the_distribution_has_a_name_of_its_own_and_the_version_of_the_package()
     assert project["project"]["name"] == "faircopy-broker"
     assert project["project"]["scripts"] == {"faircopy": "faircopy.cli.main:main"}
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "faircopy.__version__"}
+
+
+def test_pyarrow_is_an_extra() -> None:
+    """It is larger than all else together. Whoever asks for tables, Spark or the demo gets it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = {
+        extra
+        for extra, wanted in project["optional-dependencies"].items()
+        if any(each.startswith("pyarrow>=18") for each in wanted)
+    }
+    assert not [each for each in project["dependencies"] if each.startswith("pyarrow")]
+    assert extras == {"tables", "spark", "demo", "test", "bench"}
+    assert "'pyarrow>=18'" in REMEDY
 
 
 def test_a_wheel_has_the_product_alone() -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from faircopy.catalogue.topic_configs import InvalidTopicConfig, check_configs
-from faircopy.hosting.table_agreement import ensure_agreement
+from faircopy.hosting.table_agreement import ensure_agreement, ensure_none_is_asked_for
 
 JSON = {"plain.value.format": "json"}
 
@@ -59,6 +59,14 @@ def test_no_table_is_called_what_readers_have_for_themselves(name: str) -> None:
     with pytest.raises(InvalidTopicConfig, match=f"table would be called '{name}'"):
         ensure_agreement(name, {"cleanup.policy": "compact", "plain.enabled": "true"}, {})
     ensure("_orders", "", table="._spark_metadata")
+
+
+def test_a_table_is_asked_for_where_nobody_can_write_it() -> None:
+    asked = {"plain.enabled": "true"}
+    with pytest.raises(InvalidTopicConfig, match=r"'orders' can't have a plain table(?s:.*)pip install"):
+        ensure_none_is_asked_for("orders", asked, {"plain.enabled": "false"})
+    ensure_none_is_asked_for("orders", asked, asked)
+    ensure_none_is_asked_for("orders", {"plain.table": "both"}, {})
 
 
 def test_topics_of_a_table_agree() -> None:
