@@ -43,12 +43,14 @@ MAY_IMPORT = {
     "shard": LOGS | {"catalogue", "transactions", "groups", "hosting"},
     "serving": SERVED,
     "api": SERVED | {"serving"},
-    "broker": BROKER,
+    "faults": SERVED | {"serving", "api"},
+    "broker": BROKER | {"faults"},
     "client": {"wire"},
+    "testing": {"client", "wire"},
     "spark": {"wire", "client", "publish"},
     "verify": BROKER | {"broker"},
     "backup": {"storage", "arbiter"},
-    "cli": BROKER | {"broker", "client", "verify", "backup"},
+    "cli": BROKER | {"faults", "broker", "client", "verify", "backup"},
 }
 FOR_ALL = {"errors", "__version__"}
 
@@ -118,6 +120,10 @@ PURE = [
     "net/frames.py",
     "net/admission.py",
     "net/gate.py",
+    "faults/fault.py",
+    "faults/asked.py",
+    "faults/refusal.py",
+    "faults/plan.py",
     "client/protocol.py",
     "client/outgoing.py",
     "client/codecs.py",
@@ -260,7 +266,7 @@ def test_pure_modules_do_no_io() -> None:
 
 
 def test_only_storage_opens_the_doors() -> None:
-    others = [path for path in MODULES if part_of(path) not in ("storage", "cli", "client")]
+    others = [path for path in MODULES if part_of(path) not in ("storage", "cli", "client", "testing")]
     found = [path for path in others if roots(path) & ONLY_STORAGE]
     assert names(found) == []
 

@@ -86,12 +86,13 @@ TIME_SEARCHES_AT_ONCE = 2  # they may take long, and the other disk threads must
 class Broker:
     """A broker from `start` to `stop`. If the disk can no longer be trusted, `failed` gets the error (I10).
 
-    A subclass may choose the type of its partitions (what they fold, when they ack), that of its coordinator
-    (what a commit waits for), and the routes (what answers a request).
+    A subclass may choose the types of its partitions (what they fold, when they ack), of its coordinator
+    (what a commit waits for) and of its dispatcher, and the routes (what answers a request).
     """
 
     partition_type: ClassVar[type[HostedPartition]] = HostedPartition
     coordinator_type: ClassVar[type[TransactionCoordinator]] = TransactionCoordinator
+    dispatcher_type: ClassVar[Callable[..., Dispatcher]] = Dispatcher
     routes: ClassVar[Mapping[int, Route | HotRoute]] = ROUTES
 
     def __init__(
@@ -329,7 +330,7 @@ class Broker:
         self.large_requests = LargeRequests(self.loop, self.disk, self.clock)
         self.time_searches = asyncio.Semaphore(TIME_SEARCHES_AT_ONCE)
         self.advertised = advertised(self.routes)
-        self.dispatcher = Dispatcher(self.routes, FLEXIBLE_FROM, self)
+        self.dispatcher = self.dispatcher_type(self.routes, FLEXIBLE_FROM, self)
         self.server = Server(
             self.settings,
             self.clock,
@@ -424,10 +425,8 @@ class Broker:
         for transaction in self.shards.abort_expired():
             log.warning(
                 "transaction %s of %r is aborted: it was open for more than its timeout of %d ms",
-                transaction.id,
-                transaction.transactional_id,
-                transaction.timeout_ms,
-            )
+                transaction.id, transaction.transactional_id, transaction.timeout_ms,
+            )  # fmt: skip
 
     def _disk_failed(self, error: BaseException) -> None:
         """I10: after a failed write or fsync, nothing is known about the page cache; the broker must stop."""

@@ -9,7 +9,7 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -72,6 +72,7 @@ log = logging.getLogger(__name__)
 )
 @click.option("--alone", is_flag=True, help="Let the directory leave its replica set for good, and lead.")
 @click.option("--repair", is_flag=True, help="Pass over journal entries that can't follow those before them.")
+@click.option("--ephemeral", is_flag=True, help="For tests: a temporary directory, a free port, as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Also log what is done for clients.")
 @click.pass_obj
 def start(
@@ -85,6 +86,7 @@ def start(
     replicas: str | None,
     alone: bool,
     repair: bool,
+    ephemeral: bool,
     verbose: bool,
     **membership: str | int | None,
 ) -> None:
@@ -107,6 +109,10 @@ def start(
     acknowledged. If the leader's directory is lost, --alone lets that of a follower leave the set for good,
     and serve. Nobody is elected in its place yet: docs/REPLICA_SETS.md says what holds.
 
+    With --ephemeral, the broker is for tests. It keeps its data in a temporary directory, takes a free port,
+    and says which in one line of JSON. It ends with the process that started it, or at the end of standard
+    input if that is a pipe, and removes its data. docs/TESTING.md says what tests can do with it.
+
     \b
     Examples:
       faircopy start
@@ -128,6 +134,15 @@ def start(
     for SIGTERM): a signal came before it was ready, or a second one while it was stopping. After 75 and 128
     it ended at once, as in a crash: nothing that was acknowledged is lost.
     """
+    log_to_stderr(verbose=verbose)
+    descriptors_max = allow_many_files()
+    give_memory_back()
+    if ephemeral:
+        ensure_ephemeral(data_dir, membership, is_of_a_directory=new_set or bool(replicas) or alone or repair)
+        # Other brokers have no use for any of it.
+        from faircopy.cli.ephemeral import run_ephemeral
+
+        sys.exit(run_ephemeral(config, overrides, listeners, descriptors_max))
     settings = load_settings(
         config,
         os.environ,
@@ -136,12 +151,20 @@ def start(
         listeners=listeners,
         **membership,
     )
-    log_to_stderr(verbose=verbose)
-    descriptors_max = allow_many_files()
-    give_memory_back()
     # A program that includes this command may name another broker class in the command's context.
     choices = Choices(repair, Start(new_set, broker_ids(replicas), alone))
     sys.exit(run_on_a_loop(run(settings, descriptors_max, broker_type or Broker, choices)))
+
+
+def ensure_ephemeral(
+    data_dir: str | None, membership: Mapping[str, object], *, is_of_a_directory: bool
+) -> None:
+    """Raise BadSetting for an option that says something about a directory that stays."""
+    if data_dir is not None or is_of_a_directory or any(each is not None for each in membership.values()):
+        raise BadSetting(
+            "--ephemeral makes a directory of its own, which belongs to no replica set, and removes it in "
+            "the end: leave out --data-dir and the options of replica sets and repair"
+        )
 
 
 class Choices(NamedTuple):

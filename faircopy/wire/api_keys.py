@@ -58,3 +58,4 @@ class ApiKey(IntEnum):
     FORGET_TRANSACTION_GROUP = 20004
     CUT = 20005
     SPANS = 20006
+    FAULTS = 20100  # only of a broker that was started for tests

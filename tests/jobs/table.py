@@ -100,8 +100,8 @@ JOBS = (
     ),
     Job(
         "clients",
-        "three foreign client libraries, and ours",
-        ("tests/clients", "tests/client_library", "tests/joint", "tests/admin"),
+        "three foreign client libraries, and ours; the testing library",
+        ("tests/clients", "tests/client_library", "tests/joint", "tests/admin", "tests/testing_library"),
     ),
     Job(
         "hostile",

@@ -103,4 +103,4 @@ def test_a_wheel_has_the_product_alone() -> None:
     """No tests, no benchmark, no demo."""
     setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     assert setuptools["packages"]["find"] == {"include": ["faircopy*"]}
-    assert setuptools["py-modules"] == ["pyspark_faircopy"]
+    assert setuptools["py-modules"] == ["pyspark_faircopy", "pytest_faircopy"]

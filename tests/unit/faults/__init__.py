@@ -1,0 +1,1 @@
+"""Faults that are asked for: which they are, and to which requests they happen."""
