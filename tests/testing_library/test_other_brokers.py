@@ -45,4 +45,4 @@ def test_another_broker_imports_none_of_it() -> None:
     parts = {name.split(".")[1] for name in done.stdout.split() if name.startswith("faircopy.")}
     assert "broker" in parts
     assert not parts & {"faults", "testing"}
-    assert not {"faircopy.broker.for_tests", "faircopy.storage.full_disk"} & set(done.stdout.split())
+    assert not {"faircopy.broker.for_tests", "faircopy.storage.disk_for_tests"} & set(done.stdout.split())
