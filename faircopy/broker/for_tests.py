@@ -14,7 +14,7 @@ from faircopy.faults.plan import FaultPlan
 from faircopy.faults.producers import ExpiringCoordinator
 from faircopy.serving.route import HotRoute, Route
 from faircopy.settings.table import Settings
-from faircopy.storage.full_disk import FullDisk
+from faircopy.storage.disk_for_tests import DiskForTests
 from faircopy.transactions.coordinator import TransactionCoordinator
 
 
@@ -25,7 +25,7 @@ class BrokerForTests(Broker):
     dispatcher_type = FaultyDispatcher
     routes: ClassVar[Mapping[int, Route | HotRoute]] = {**ROUTES, FAULTS.schema.api_key: FAULTS}
 
-    def __init__(self, settings: Settings, environment: Environment, full_disk: FullDisk) -> None:
+    def __init__(self, settings: Settings, environment: Environment, full_disk: DiskForTests) -> None:
         """Raises BadSetting."""
         super().__init__(settings, environment)
         self.fault_plan = FaultPlan()

@@ -24,7 +24,7 @@ from faircopy.errors import FaircopyError
 from faircopy.faults.orders import SCHEMA as FAULTS
 from faircopy.net.listeners import Listener, bind_all, parse_listeners
 from faircopy.settings.table import Settings
-from faircopy.storage.full_disk import FullDisk
+from faircopy.storage.disk_for_tests import DiskForTests
 from faircopy.storage.system import mount
 
 ASK_SECONDS = 60.0
@@ -170,7 +170,7 @@ def be_broker(
     code = EX_FAILED
     try:
         leave_parents_signals()
-        with mount(disk := FullDisk()):
+        with mount(disk := DiskForTests()):
             broker_life = serve(settings, descriptors_max, disk, tell, lifeline)
             code = uvloop.run(broker_life)
         shutil.rmtree(directory, ignore_errors=True)
@@ -196,7 +196,9 @@ def leave_parents_signals() -> None:
     os.dup2(2, 1)
 
 
-async def serve(settings: Settings, descriptors_max: int, disk: FullDisk, tell: int, lifeline: int) -> int:
+async def serve(
+    settings: Settings, descriptors_max: int, disk: DiskForTests, tell: int, lifeline: int
+) -> int:
     """Serve until nobody keeps this process any more. Ends it at once if the disk fails (I10)."""
     loop = asyncio.get_running_loop()
     gone: asyncio.Future[None] = loop.create_future()

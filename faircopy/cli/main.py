@@ -8,6 +8,7 @@ cli/signals.py has the exit codes for signals to a broker.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -67,7 +68,12 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[name].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        # What modules define stays: collections would look at it again and again.
+        gc.disable()
+        try:
+            command: click.Command = getattr(import_module(module), attribute)
+        finally:
+            gc.enable()
         return command
 
 

@@ -1,4 +1,6 @@
-"""A disk that is full on request. Then its free bytes are counted, as if it were full to the last one."""
+"""The disk of a broker for tests. It is full on request: then its free bytes are counted, as if it were full
+to the last one. It syncs nothing: its files are to outlive a process that is killed, and not the machine.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from pathlib import Path
 from faircopy.storage.system import Buffer, Space, System
 
 
-class FullDisk(System):
+class DiskForTests(System):
     """The machine's own system. While it `is_full`, files grow only by what others have given back."""
 
     def __init__(self) -> None:
@@ -46,6 +48,12 @@ class FullDisk(System):
         found = self.status(path)
         super().delete(path)
         self._give_back(found.size if found is not None else 0)
+
+    def sync(self, descriptor: int) -> None:
+        """What is written stays, as long as the machine runs."""
+
+    def sync_directory(self, path: Path) -> None:
+        """So do names."""
 
     def space(self, path: Path) -> Space:
         found = super().space(path)
