@@ -83,6 +83,7 @@ def test_the_distribution_has_a_name_of_its_own_and_the_version_of_the_package()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["name"] == "faircopy-broker"
     assert project["project"]["scripts"] == {"faircopy": "faircopy.cli.main:main"}
+    assert project["project"]["entry-points"] == {"pytest11": {"faircopy": "pytest_faircopy"}}
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "faircopy.__version__"}
 
 
