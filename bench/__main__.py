@@ -1,4 +1,4 @@
-"""python -m bench full|quick|smoke|page: measure, write a result file, and make its page."""
+"""python -m bench full|quick|smoke|late|page: measure, write a result file, and make its page."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bench.fetch import fetch_for
+from bench.late.command import late
+from bench.late.results import load as load_late
 from bench.machine import about
 from bench.page.comparison import COLUMNS, ahead_text, comparison
 from bench.page.numerals import significant
 from bench.page.page import write_page
-from bench.page.readme import with_table
+from bench.page.readme import with_tables
 from bench.page.set_figures import lines, set_systems
 from bench.profile import PROFILES, Profile
 from bench.results import Results, load, save
@@ -174,6 +176,9 @@ def smoke(only: tuple[str, ...], seed: int | None, output: Path, data: Path | No
     measured(PROFILES["smoke"], only, seed, output, data)
 
 
+main.add_command(late)
+
+
 @main.command()
 @click.argument("results", type=click.Path(path_type=Path, exists=True))
 def page(results: Path) -> None:
@@ -185,8 +190,9 @@ def page(results: Path) -> None:
 
 @main.command()
 def readme() -> None:
-    """Put the figures of the committed run into the README."""
-    README.write_text(with_table(README.read_text(), load(RESULTS / "full.json")))
+    """Put the figures of the committed runs into the README."""
+    of_late = load_late(RESULTS / "late.json")
+    README.write_text(with_tables(README.read_text(), load(RESULTS / "full.json"), of_late))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bench.kafka_tools.tools import KAFKA_TOOLS
 from bench.profile import Profile
 from bench.systems.cache import Dependency, Unavailable
@@ -10,9 +12,14 @@ from bench.systems.kafka import KAFKA
 
 
 def fetch_for(profile: Profile, only: tuple[str, ...]) -> list[str]:
+    """Fetch what these steps of a profile need. Returns what could not be had, and why."""
+    return fetch_all(needed_by(profile, only))
+
+
+def fetch_all(dependencies: Iterable[Dependency]) -> list[str]:
     """Fetch what is not in the cache yet. Returns what could not be had, and why."""
     missing = []
-    for dependency in needed_by(profile, only):
+    for dependency in dependencies:
         try:
             dependency.fetch()
         except Unavailable as error:

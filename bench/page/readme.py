@@ -1,10 +1,13 @@
-"""The README's table of figures, from a result file alone; a test compares it with the committed one."""
+"""The README's tables, each from a result file alone; a test compares them with the committed ones."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
 
+from bench.late.results import LateResults
+from bench.late.table import BEGIN as OF_LATE
+from bench.late.table import markdown
 from bench.page.figures import (
     committed_mb_per_second,
     idle_mib,
@@ -44,13 +47,18 @@ def table(results: Results) -> str:
     return "\n".join(lines)
 
 
-def with_table(readme: str, results: Results) -> str:
-    """The README with the table of these results between its markers. Raises ValueError without markers."""
-    before, begin, rest = readme.partition(BEGIN)
+def with_tables(readme: str, results: Results, late: LateResults) -> str:
+    """The README with the tables of these results. Raises ValueError if it lacks the markers of one."""
+    return replaced(replaced(readme, BEGIN, table(results)), OF_LATE, markdown(late))
+
+
+def replaced(readme: str, marker: str, lines: str) -> str:
+    """The README with other lines between a marker and the next END. Raises ValueError without markers."""
+    before, begin, rest = readme.partition(marker)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"the README lacks {BEGIN!r} or {END!r}")
-    return f"{before}{begin}\n\n{table(results)}\n\n{end}{after}"
+        raise ValueError(f"the README lacks {marker!r}, or {END!r} after it")
+    return f"{before}{begin}\n\n{lines}\n\n{end}{after}"
 
 
 def pair(which: str) -> Shown:

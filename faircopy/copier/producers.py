@@ -164,7 +164,8 @@ class ProducerState:
             f"{header.producer_epoch}, but the next one here is {(last_sequence + 1) % SEQUENCE_MODULUS}"
         )
         if ahead > SEQUENCE_MODULUS // 2:
-            if self.follows_abort and header.producer_epoch == self.epoch:
+            # One that was forgotten may have begun with a batch that overtook this one.
+            if self.follows_abort and not self.is_forgotten and header.producer_epoch == self.epoch:
                 raise ConflictingSequence(f"{problem}: it, or what has its place, is from before an abort")
             if self._has_written_all_before(header):
                 raise StaleDuplicate(f"{problem}: it was written before")

@@ -67,6 +67,7 @@ CHECK = Job(
         "tests/bench/test_bench_correctness.py",
         "tests/bench/test_bench_figures.py",
         "tests/bench/test_bench_kafka_tools.py",
+        "tests/bench/test_bench_late_verdict.py",
         "tests/bench/test_bench_micro.py",
         "tests/bench/test_bench_ports.py",
         "tests/bench/test_bench_readme.py",

@@ -15,6 +15,8 @@ from tests.mutants.in_child import is_found
 ROOT = Path(__file__).parents[2]
 PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
 WITHOUT = [word for name in ("benchmark", "cacheprovider", "xdist") for word in ("-p", f"no:{name}")]
+# This process has imported the package of a plugin, faircopy: pytest warns of that, and warnings are errors.
+ALREADY_IMPORTED = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
 
 
 def fail(tests: str) -> bool:
@@ -23,7 +25,7 @@ def fail(tests: str) -> bool:
     """
     os.environ.pop("PYTEST_ADDOPTS", None)
     find_no_smaller_examples()
-    code = pytest.main(["-q", "-x", *WITHOUT, "--rootdir", str(ROOT), str(ROOT / tests)])
+    code = pytest.main(["-q", "-x", *WITHOUT, *ALREADY_IMPORTED, "--rootdir", str(ROOT), str(ROOT / tests)])
     assert code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED), f"pytest ends with {code}"
     return code == pytest.ExitCode.TESTS_FAILED
 

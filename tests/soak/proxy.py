@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import random
 from collections.abc import Coroutine, Iterator
-from typing import Any
+from typing import Any, Protocol
 
-from tests.soak.weather import Fate, Weather
+from tests.soak.weather import Fate
 
 HOST = "127.0.0.1"
 DELAY_SECONDS_MAX = 0.4
@@ -33,11 +34,24 @@ OUR_FIRST_CORRELATION_ID = 1 << 30
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class Proxy:
-    """Listens on a free port of the loopback interface once it is entered; `target` is the broker's port."""
+class Fates(Protocol):
+    """What chooses the fates of requests, and for how long they are delayed."""
 
-    def __init__(self, weather: Weather) -> None:
+    chosen: random.Random
+    is_calm: bool
+
+    def fate_of(self, api_key: int) -> Fate | None:
+        """The fate of the next request; None if nothing happens to it."""
+
+
+class Proxy:
+    """Listens on a free port of the loopback interface once it is entered; `target` is the broker's port.
+    Each link has so many `older` connections to the broker, for requests that are replayed.
+    """
+
+    def __init__(self, weather: Fates, *, older: int = OLDER_CONNECTIONS) -> None:
         self.weather = weather
+        self._older = older
         self.target = 0
         self.port = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -67,7 +81,7 @@ class Proxy:
         with contextlib.ExitStack() as opened, contextlib.suppress(OSError):
             opened.enter_context(closed(client[1]))
             connections = []
-            for _ in range(OLDER_CONNECTIONS + 1):
+            for _ in range(self._older + 1):
                 connections.append(await asyncio.open_connection(HOST, self.target))
                 opened.enter_context(closed(connections[-1][1]))
             await Link(self, client, connections[:-1], connections[-1]).run()
