@@ -12,6 +12,7 @@ from faircopy.testing import Broker
 from tests.clients.errors.application import ForeignApplication
 from tests.clients.errors.checking import check
 from tests.clients.errors.told import TOLD
+from tests.ecosystem.packages.franz_go import FRANZ_GO, PROGRAM
 from tests.ecosystem.packages.node import NODE, NODE_PACKAGES
 from tests.ecosystem.streams.installed import STREAMS
 from tests.fetch.needed import needed
@@ -50,6 +51,14 @@ def kafkajs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForeignApplica
     application.end()
 
 
+@pytest.fixture(scope="module")
+def franz_go(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForeignApplication]:
+    command = [str(needed(FRANZ_GO.find) / PROGRAM)]
+    application = ForeignApplication("franz-go", command, tmp_path_factory.mktemp("franz_go"))
+    yield application
+    application.end()
+
+
 @pytest.mark.parametrize("situation", TOLD["Java"])
 def test_java(faulty: Broker, java: ForeignApplication, situation: str) -> None:
     check(faulty, java, situation)
@@ -58,3 +67,8 @@ def test_java(faulty: Broker, java: ForeignApplication, situation: str) -> None:
 @pytest.mark.parametrize("situation", TOLD["KafkaJS"])
 def test_kafkajs(faulty: Broker, kafkajs: ForeignApplication, situation: str) -> None:
     check(faulty, kafkajs, situation)
+
+
+@pytest.mark.parametrize("situation", TOLD["franz-go"])
+def test_franz_go(faulty: Broker, franz_go: ForeignApplication, situation: str) -> None:
+    check(faulty, franz_go, situation)

@@ -48,8 +48,8 @@ with the same one failed, or was not tried.
 
 The steps are those of the tests: `send` waits until a message is delivered. Patience is confluent-kafka's
 argument of `commit_transaction`, `max.block.ms` of Java, `max_block_ms` and `request_timeout_ms` of
-kafka-python; for aiokafka and KafkaJS, the application's own timer. kafka-python says `KafkaError` both of a
-commit that was refused and of one without an answer: if in doubt, ask. KafkaJS sends a commit once.
+kafka-python; for aiokafka and KafkaJS, the application's own timer; for franz-go, its context. kafka-python
+says `KafkaError` both of a commit that was refused and of one without an answer: if in doubt, ask.
 """
 
 

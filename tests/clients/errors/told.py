@@ -180,10 +180,36 @@ KAFKAJS = {
         "send", "KafkaJSProtocolError: TOPIC_AUTHORIZATION_FAILED"
     ),
 }
+FRANZ_GO = {
+    "the coordinator is busy": NOTHING,
+    "the transaction before is ending": NOTHING,
+    "the answer is lost": NOTHING,
+    "the commit is lost": NOTHING,
+    "the broker is killed before the commit": NOTHING,
+    "the broker is killed after the commit": NOTHING,
+    "replicas are missing": NOTHING,
+    "the disk is full": NOTHING,
+    "no answer, but applied": asking("commit", "context.DeadlineExceeded"),
+    "no answer, not applied": asking("commit", "context.DeadlineExceeded"),
+    "the transaction timed out": anew("commit", "kerr: PRODUCER_FENCED"),
+    "another instance came": anew("commit", "kerr: PRODUCER_FENCED"),
+    "TRANSACTION_ABORTABLE at the commit": anew("commit", "kerr: TRANSACTION_ABORTABLE"),
+    "INVALID_TXN_STATE at the commit": anew("commit", "kerr: INVALID_TXN_STATE"),
+    "INVALID_PRODUCER_ID_MAPPING at the commit": aborting("commit", "kerr: INVALID_PRODUCER_ID_MAPPING"),
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED at the commit": anew(
+        "commit", "kerr: TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+    ),
+    "MESSAGE_TOO_LARGE at a message": aborting("send", "kerr: MESSAGE_TOO_LARGE"),
+    "OUT_OF_ORDER_SEQUENCE_NUMBER at a message": anew("send", "kerr: OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    "UNKNOWN_PRODUCER_ID at a message": aborting("send", "kerr: UNKNOWN_PRODUCER_ID"),
+    "INVALID_PRODUCER_EPOCH at a message": aborting("send", "kerr: INVALID_PRODUCER_EPOCH"),
+    "TOPIC_AUTHORIZATION_FAILED at a message": aborting("send", "kerr: TOPIC_AUTHORIZATION_FAILED"),
+}
 TOLD: dict[str, dict[str, Seen]] = {
     "confluent-kafka": CONFLUENT_KAFKA,
     "aiokafka": AIOKAFKA,
     "kafka-python": KAFKA_PYTHON,
     "Java": JAVA,
     "KafkaJS": KAFKAJS,
+    "franz-go": FRANZ_GO,
 }
