@@ -13,6 +13,7 @@ from faircopy.api.inspect import SCHEMA as INSPECT
 from faircopy.api.list_transactions import SCHEMA as LIST_TRANSACTIONS
 from faircopy.cli.columns import duration
 from faircopy.cli.joint_groups import forget_group, groups
+from faircopy.cli.outcome import outcome
 from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
 from faircopy.client.connection import BrokerConnection, ensure_ok
 from faircopy.wire.error_codes import ErrorCode
@@ -35,6 +36,7 @@ def txn() -> None:
 
 txn.add_command(groups)
 txn.add_command(forget_group)
+txn.add_command(outcome)
 
 
 def running(connection: BrokerConnection) -> list[dict[str, Any]]:

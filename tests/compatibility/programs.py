@@ -56,6 +56,10 @@ PROGRAMS = (
         "KafkaSource and KafkaSink, exactly once: the job and the broker are killed", "tests/flink",
     ),
     Program(
+        "Kafka's client for Java, by Kafka Streams", "kafka-streams", f"{ECOSYSTEM}/streams/pom.xml",
+        "A transactional producer, and each error that it may be told", f"{ECOSYSTEM}/test_errors.py",
+    ),
+    Program(
         "Kafka Streams", "kafka-streams", f"{ECOSYSTEM}/streams/pom.xml",
         "Word count with `exactly_once_v2`, stores in RocksDB and in memory: it and the broker are killed, "
         "its state is lost", f"{ECOSYSTEM}/test_streams.py",

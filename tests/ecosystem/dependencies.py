@@ -6,6 +6,7 @@ from tests.ecosystem.apicurio.installed import APICURIO
 from tests.ecosystem.connect.installed import CONNECT, FILE
 from tests.ecosystem.debezium.installed import DEBEZIUM
 from tests.ecosystem.packages.debian import DEBIAN
+from tests.ecosystem.packages.franz_go import FRANZ_GO
 from tests.ecosystem.packages.node import NODE_PACKAGES
 from tests.ecosystem.packages.python import LARGE, PACKAGES
 from tests.ecosystem.postgres.installed import POSTGRES
@@ -17,5 +18,6 @@ OF_THE_ECOSYSTEM = (
     *JARS,
     *(each for each in PACKAGES.values() if each is not LARGE),
     NODE_PACKAGES,
+    FRANZ_GO,
     *DEBIAN.values(),
 )
